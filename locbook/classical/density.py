@@ -1,0 +1,70 @@
+r"""Kernel density: the sum of the weights, normalised.
+
+.. math:: \hat p(x^*) = \frac{1}{n}\sum_i c_{K,d}\,h^{-d}\,K(x^*, x_i)
+
+The denominator of every local mean is a density up to this constant (Rosenblatt 1956; Parzen 1962).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import engine
+from ..engine import Problem
+from ..kernels import Kernel
+
+
+def log_density(
+    queries: Any, samples: Any, kernel: Kernel | str = "gaussian", *, sample_weight: Any = None
+) -> Any:
+    r"""Logarithm of the kernel density estimate, safe where the density itself underflows.
+
+    Parameters
+    ----------
+    queries : array, shape (m, d)
+    samples : array, shape (n, d)
+    kernel : Kernel or str
+        With a normalising constant in dimension d and one fixed bandwidth (number, vector or matrix).
+    sample_weight : array, shape (n,), optional
+        Multiplicities, >= 0.
+
+    Returns
+    -------
+    array, shape (m,)
+        ``-inf`` where a compact kernel reaches no sample.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For bad input, or a kernel that is no density in dimension d.
+
+    References
+    ----------
+    Rosenblatt (1956), Parzen (1962), Silverman (1986).
+
+    Examples
+    --------
+    >>> import locbook as lb
+    >>> lb.log_density([[0.0]], [[0.0]], lb.gaussian(1.0)).round(4)  # -log(2 pi) / 2
+    array([-0.9189])
+    """
+    problem = Problem.check(queries, samples, kernel, sample_weight=sample_weight)
+    constant = problem.kernel.log_normalizer(problem.samples.shape[1])
+    total = len(problem.samples) if problem.sample_weight is None else problem.sample_weight.sum()
+    return problem.restore(engine.log_sum(problem) + (constant - np.log(total)))
+
+
+def density(
+    queries: Any, samples: Any, kernel: Kernel | str = "gaussian", *, sample_weight: Any = None
+) -> Any:
+    """Kernel density estimate, the exponential of :func:`log_density`, whose parameters it shares.
+
+    Examples
+    --------
+    >>> import locbook as lb
+    >>> lb.density([[0.0], [5.0]], [[0.0]], lb.uniform(1.0))
+    array([0.5, 0. ])
+    """
+    return np.exp(log_density(queries, samples, kernel, sample_weight=sample_weight))

@@ -1,0 +1,385 @@
+"""From a kernel to a program: lower the expression, resolve what depends on the data.
+
+Each kind of leaf has one function here that appends its step. What needs a look at the samples first (the k nearest,
+a kNN bandwidth) asks :func:`locbook.engine.reductions.nearest`, so that there is one engine, and becomes data of the
+query or the sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from ..kernels import base
+from ..kernels.bandwidth import VaryingBandwidth
+from ..kernels.base import Kernel
+from ..kernels.metrics import MATRIX, USER, Metric
+from ..kernels.profiles import SCORE, USER_PROFILE
+from . import program as p
+from .problem import Problem
+from .user import metric_address, profile_address
+
+
+@dataclass
+class Plan:
+    """A program and the data of the queries and samples that it reads."""
+
+    program: p.Program
+    query_data: np.ndarray
+    sample_data: np.ndarray
+    masks: list[np.ndarray]
+
+
+@dataclass
+class _Builder:
+    """Collects steps while the expression is walked."""
+
+    problem: Problem
+    log: bool
+    steps: list[np.ndarray] = field(default_factory=list)
+    columns: list[int] = field(default_factory=list)
+    numbers: list[np.ndarray] = field(default_factory=list)
+    query_data: list[np.ndarray] = field(default_factory=list)
+    sample_data: list[np.ndarray] = field(default_factory=list)
+    masks: list[np.ndarray] = field(default_factory=list)
+    size: int = 0
+    height: int = 0
+    depth: int = 0
+    #: Restrictions that hold at this place of the expression: neighbours are chosen among who takes part.
+    hollow: bool = False
+    local_masks: tuple[np.ndarray, ...] = ()
+
+    def number(self, *values: Any) -> int:
+        """Store numbers; returns where they start."""
+        start = self.size
+        for value in values:
+            flat = np.ravel(np.asarray(value, dtype=np.float64))
+            self.numbers.append(flat)
+            self.size += flat.size
+        return start
+
+    def step(self, kind: int, columns: np.ndarray | None = None, **fields: int) -> None:
+        step = np.zeros(p.STEP_WIDTH, dtype=np.int64)
+        step[p.STEP] = kind
+        step[p.QUERY_SLOT] = step[p.SAMPLE_SLOT] = -1
+        if columns is not None:
+            step[p.COLUMN_START], step[p.COLUMN_COUNT] = len(self.columns), len(columns)
+            self.columns.extend(int(c) for c in columns)
+        for name, value in fields.items():
+            step[getattr(p, name.upper())] = value
+        self.steps.append(step)
+        self.height += 1 if kind <= p.CONSTANT else -1 if kind in (p.ADD, p.MULTIPLY) else 0
+        self.depth = max(self.depth, self.height)
+
+    def build(self) -> Plan:
+        m, n = len(self.problem.queries), len(self.problem.samples)
+        program = p.Program(
+            np.array(self.steps),
+            np.array(self.columns, dtype=np.int64),
+            np.concatenate([*self.numbers, np.ones(1)]),
+            self.log,
+            max(1, self.depth),
+        )
+        return Plan(
+            program,
+            np.array(self.query_data).reshape(-1, m),
+            np.array(self.sample_data).reshape(-1, n),
+            self.masks,
+        )
+
+
+def make_plan(problem: Problem, *, log: bool | None = None) -> Plan:
+    """The plan of a problem's kernel; ``log`` forces the domain, None takes the kernel's own."""
+    builder = _Builder(problem, problem.kernel.logarithmic if log is None else log)
+    if problem.mask is not None:
+        builder.local_masks = (problem.mask,)
+    _lower(problem.kernel, builder)
+    if problem.mask is not None:
+        builder.step(p.MASK, extra=len(builder.masks))
+        builder.masks.append(problem.mask)
+    return builder.build()
+
+
+def make_score_plan(problem: Problem, columns: np.ndarray, metric: Metric, restrictions: _Builder) -> Plan:
+    """The plan whose log-weight is minus the squared distance, for finding the nearest under a restriction."""
+    builder = _Builder(problem, True)
+    _distance_step(builder, columns, metric, profile=SCORE, shape=0.0, squared=1.0, logarithmic=True)
+    if restrictions.hollow:
+        builder.step(p.HOLLOW)
+    for mask in restrictions.local_masks:
+        builder.step(p.MASK, extra=len(builder.masks))
+        builder.masks.append(mask)
+    return builder.build()
+
+
+def _distance_step(
+    builder: _Builder,
+    columns: np.ndarray,
+    metric: Metric,
+    *,
+    profile: int,
+    shape: float,
+    squared: float,
+    logarithmic: bool,
+    scale: np.ndarray | None = None,
+    matrix: np.ndarray | None = None,
+    **fields: int,
+) -> None:
+    scale = np.ones(len(columns)) if scale is None else scale
+    parameters = metric.parameters(len(columns)) if matrix is None else matrix.ravel()
+    start = builder.number(shape, squared, scale, parameters)
+    builder.step(
+        p.DISTANCE,
+        columns,
+        metric=metric.code if matrix is None else MATRIX,
+        profile=profile,
+        number_start=start,
+        parameter_count=len(parameters),
+        metric_address=metric_address(metric.parameter) if metric.code == USER else 0,
+        extra=int(logarithmic),
+        **fields,
+    )
+
+
+@singledispatch
+def _lower(kernel: Kernel, builder: _Builder) -> None:  # noqa: ARG001
+    raise TypeError(f"kernel {kernel!r} is not known to the engine")
+
+
+@_lower.register
+def _(kernel: base.RadialKernel, builder: _Builder) -> None:
+    columns = kernel.columns(builder.problem.queries.shape[1])
+    ruler = kernel.ruler
+    squared, scale, matrix, fields = 1.0, None, None, {}
+    if isinstance(ruler, VaryingBandwidth):
+        widths = resolve_bandwidth(ruler, builder, columns, kernel.metric) ** 2
+        target = builder.query_data if ruler.side == "query" else builder.sample_data
+        fields["query_slot" if ruler.side == "query" else "sample_slot"] = len(target)
+        target.append(widths)
+    elif np.ndim(ruler) == 0:
+        squared = ruler * ruler
+    else:
+        if len(ruler) != len(columns):
+            raise ValueError(
+                f"bandwidth has {len(ruler)} entries, but the kernel looks at {len(columns)} columns"
+            )
+        if ruler.ndim == 2:
+            matrix = np.linalg.inv(ruler)
+        elif (ruler == ruler[0]).all():  # one number for all columns: divide once, as a scalar bandwidth does
+            squared = float(ruler[0]) ** 2
+        else:
+            scale = 1.0 / ruler
+    if kernel.named is None:
+        function = kernel.profile if kernel.profile is not None else kernel.log_profile
+        fields["profile_address"] = profile_address(function, log=kernel.logarithmic)
+    _distance_step(
+        builder,
+        columns,
+        kernel.metric,
+        profile=USER_PROFILE if kernel.named is None else kernel.named.code,
+        shape=kernel.parameter,
+        squared=squared,
+        logarithmic=kernel.logarithmic,
+        scale=scale,
+        matrix=matrix,
+        **fields,
+    )
+
+
+@_lower.register
+def _(kernel: base.SoftmaxKernel, builder: _Builder) -> None:
+    start = builder.number(1.0 / kernel.temperature)
+    builder.step(p.DOT, kernel.columns(builder.problem.queries.shape[1]), number_start=start)
+
+
+@_lower.register
+def _(kernel: base.VonMisesKernel, builder: _Builder) -> None:
+    start = builder.number(kernel.concentration)
+    builder.step(p.VON_MISES, kernel.columns(builder.problem.queries.shape[1]), number_start=start)
+
+
+@_lower.register
+def _(kernel: base.NeighborKernel, builder: _Builder) -> None:
+    columns = kernel.columns(builder.problem.queries.shape[1])
+    found = _k_nearest(builder, columns, kernel.metric, kernel.n_neighbors)
+    slot = len(builder.query_data)
+    share = np.full_like(found.share, -1.0) if kernel.ties == "include" else found.share
+    builder.query_data.extend([found.squared, found.row.astype(np.float64), share])
+    parameters = kernel.metric.parameters(len(columns))
+    start = builder.number(parameters)
+    ones = builder.number(np.ones(len(columns)))
+    builder.step(
+        p.NEIGHBORS,
+        columns,
+        metric=kernel.metric.code,
+        number_start=start,
+        parameter_count=len(parameters),
+        metric_address=metric_address(kernel.metric.parameter) if kernel.metric.code == USER else 0,
+        query_slot=slot,
+        extra=ones,
+    )
+
+
+@_lower.register
+def _(kernel: base.DiscreteKernel, builder: _Builder) -> None:
+    columns = kernel.columns(builder.problem.queries.shape[1])
+    for name, size in (("queries", kernel.matrix.shape[0]), ("samples", kernel.matrix.shape[1])):
+        codes = getattr(builder.problem, name)[:, columns[0]]
+        wrong = (codes != np.floor(codes)) | (codes < 0) | (codes >= size)
+        if wrong.any():
+            raise ValueError(
+                f"{name}: column {columns[0]} must hold codes 0..{size - 1} of the discrete kernel, "
+                f"got {codes[np.argmax(wrong)]} in row {int(np.argmax(wrong))}"
+            )
+    start = builder.number(kernel.matrix)
+    builder.step(p.TABLE, columns, number_start=start, extra=kernel.matrix.shape[1])
+
+
+@_lower.register
+def _(kernel: base.CausalKernel, builder: _Builder) -> None:
+    builder.step(p.PAST, kernel.columns(builder.problem.queries.shape[1]))
+
+
+@_lower.register
+def _(kernel: base.ConstantKernel, builder: _Builder) -> None:
+    builder.step(
+        p.CONSTANT, number_start=builder.number(np.log(kernel.value) if builder.log else kernel.value)
+    )
+
+
+@_lower.register
+def _(kernel: base.SumKernel, builder: _Builder) -> None:
+    for part in kernel.parts:
+        _lower(part, builder)
+    builder.step(p.ADD)
+
+
+@_lower.register
+def _(kernel: base.ProductKernel, builder: _Builder) -> None:
+    for part in kernel.parts:
+        _lower(part, builder)
+    builder.step(p.MULTIPLY)
+
+
+@_lower.register
+def _(kernel: base.ScaledKernel, builder: _Builder) -> None:
+    _lower(kernel.kernel, builder)
+    builder.step(
+        p.CONSTANT, number_start=builder.number(np.log(kernel.factor) if builder.log else kernel.factor)
+    )
+    builder.step(p.MULTIPLY)
+
+
+@_lower.register
+def _(kernel: base.HollowKernel, builder: _Builder) -> None:
+    problem = builder.problem
+    if problem.queries is not problem.samples:
+        own = problem.query_ids.max(initial=0) < len(problem.samples)
+        if not own or not np.array_equal(problem.queries, problem.samples[problem.query_ids], equal_nan=True):
+            raise ValueError(
+                "queries must be the samples, row by row, for a hollow kernel: K(x_i, x_i) = 0 has no meaning elsewhere"
+            )
+    outer, builder.hollow = builder.hollow, True
+    _lower(kernel.kernel, builder)
+    builder.hollow = outer
+    builder.step(p.HOLLOW)
+
+
+@_lower.register
+def _(kernel: base.MaskedKernel, builder: _Builder) -> None:
+    shape = (len(builder.problem.queries), len(builder.problem.samples))
+    mask = kernel.mask
+    if mask.shape[0] != shape[0] and mask.shape[0] > builder.problem.query_ids.max():
+        mask = mask[builder.problem.query_ids]  # some rows of the problem that the mask was made for
+    if mask.shape != shape:
+        raise ValueError(f"mask of the kernel has shape {kernel.mask.shape}, but the problem is {shape}")
+    outer, builder.local_masks = builder.local_masks, (*builder.local_masks, mask)
+    _lower(kernel.kernel, builder)
+    builder.local_masks = outer
+    builder.step(p.MASK, extra=len(builder.masks))
+    builder.masks.append(mask)
+
+
+@dataclass
+class _KthNeighbor:
+    squared: np.ndarray
+    row: np.ndarray
+    share: np.ndarray
+
+
+def _k_nearest(builder: _Builder, columns: np.ndarray, metric: Metric, k: int) -> _KthNeighbor:
+    """The k-th neighbour of each query: squared distance, row, and the share of its multiplicity that makes up k.
+
+    With multiplicities the nearest are counted until they add up to k, as if each row stood there that many times.
+    """
+    from .reductions import top
+
+    problem = builder.problem
+    weights = problem.sample_weight
+    n = len(problem.samples)
+    if weights is None:
+        available, room = n, k
+    else:
+        # the most rows that may be needed: the smallest multiplicities that add up to k
+        ascending = np.cumsum(np.sort(weights[weights > 0]))
+        available, room = float(ascending[-1]), int(np.searchsorted(ascending, k * (1 - 1e-12))) + 1
+    least = available - (1 if builder.hollow and weights is None else 0)
+    if k > least * (1 + 1e-12):
+        others = " others" if builder.hollow else ""
+        raise ValueError(f"n_neighbors must be at most the {least:g}{others} samples there are, got {k}")
+    plan = make_score_plan(problem, columns, metric, builder)
+    scores, rows = top(problem, plan, min(room, n))
+    if weights is None:
+        counted = np.arange(1.0, rows.shape[1] + 1)[None, :].repeat(len(rows), axis=0)
+        own = np.ones_like(counted)
+    else:
+        own = np.where(rows >= 0, weights[rows], 0.0)
+        counted = np.cumsum(own, axis=1)
+    reached = (counted >= k * (1 - 1e-12)) & (rows >= 0)
+    last = np.where(reached.any(axis=1), reached.argmax(axis=1), (rows >= 0).sum(axis=1) - 1)
+    line = np.arange(len(rows))
+    empty = last < 0  # a query that the mask leaves without any sample
+    last = np.maximum(last, 0)
+    before = counted[line, last] - own[line, last]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.clip(np.where(own[line, last] > 0, (k - before) / own[line, last], 1.0), 0.0, 1.0)
+    squared = np.where(empty, -1.0, -scores[line, last])
+    return _KthNeighbor(squared, rows[line, last], share)
+
+
+def resolve_bandwidth(
+    ruler: VaryingBandwidth, builder: _Builder, columns: np.ndarray, metric: Metric
+) -> np.ndarray:
+    """The bandwidths of the queries, or of the samples, as an array."""
+    problem = builder.problem
+    m, n = len(problem.queries), len(problem.samples)
+    if ruler.values is not None:
+        values = ruler.values
+        if ruler.side == "query" and len(values) != m and len(values) > problem.query_ids.max():
+            values = values[problem.query_ids]
+        wanted = m if ruler.side == "query" else n
+        if len(values) != wanted:
+            name = "queries" if ruler.side == "query" else "samples"
+            raise ValueError(f"bandwidth has {len(values)} entries, but there are {wanted} {name}")
+        return values
+    if ruler.side == "sample":
+        # each sample's distance to its k-th other sample, whatever the query sees
+        own = Problem(
+            problem.samples,
+            problem.samples,
+            problem.kernel,
+            problem.sample_weight,
+            None,
+            np.arange(n),
+            problem.dtype,
+        )
+        builder = _Builder(own, True, hollow=True)
+    found = _k_nearest(builder, columns, metric, ruler.n_neighbors)
+    widths = np.sqrt(np.maximum(found.squared, 0.0)) * (1 + 1e-12)
+    used = problem.samples[:, columns]
+    spread = float(np.nanmax(np.nanmax(used, axis=0).astype(np.float64) - np.nanmin(used, axis=0)))
+    floor = 1e-9 * spread if spread > 0 else 1.0
+    return np.maximum(widths, floor) * ruler.scale

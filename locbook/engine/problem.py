@@ -1,0 +1,143 @@
+"""A problem: queries, samples and a kernel, checked once at the border, and what became of them.
+
+Every model builds a :class:`Problem` from its caller's arguments and hands it to the reductions; every answer goes
+back through :meth:`Problem.restore`, in the caller's dtype and, for pandas, with the caller's index.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._validation import (
+    as_real,
+    check_finite,
+    check_mask,
+    check_same_columns,
+    check_sample_weight,
+    check_values,
+    result_dtype,
+)
+from ..kernels.base import Kernel
+from ..kernels.constructors import get_kernel
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Checked input of a reduction.
+
+    Attributes
+    ----------
+    queries, samples : arrays, shapes (m, d) and (n, d)
+        As the caller gave them where the type allows: small integers stay small until a block is converted.
+    kernel : Kernel
+    sample_weight : array, shape (n,), or None
+    mask : array of bool, shape (m, n), or None
+    query_ids : array of int64, shape (m,)
+        Row numbers of the queries, by which a hollow kernel knows a sample as itself.
+    dtype : dtype
+        Of the answer.
+    index : pandas index or None
+    """
+
+    queries: np.ndarray
+    samples: np.ndarray
+    kernel: Kernel
+    sample_weight: np.ndarray | None
+    mask: np.ndarray | None
+    query_ids: np.ndarray
+    dtype: np.dtype
+    index: Any = None
+
+    @classmethod
+    def check(
+        cls,
+        queries: Any,
+        samples: Any,
+        kernel: Kernel | str,
+        *,
+        sample_weight: Any = None,
+        mask: Any = None,
+    ) -> Problem:
+        """Check what a caller gave.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Naming the parameter; see :mod:`locbook._validation`.
+        """
+        if isinstance(kernel, str):
+            kernel = get_kernel(kernel)()
+        if not isinstance(kernel, Kernel):
+            raise TypeError(f"kernel must be a Kernel or a name, got {type(kernel).__name__}")
+        index = getattr(queries, "index", None) if hasattr(queries, "iloc") else None
+        masked = mask is not None
+        same = queries is samples
+        samples = as_real(samples, "samples", allow_nan=kernel.allows_nan or masked)
+        queries = samples if same else as_real(queries, "queries", allow_nan=kernel.allows_nan)
+        if same and not kernel.allows_nan:
+            check_finite(queries, "queries")
+        check_same_columns(queries, samples)
+        mask = check_mask(mask, len(queries), len(samples))
+        weights = check_sample_weight(sample_weight, len(samples))
+        if masked and not kernel.allows_nan:
+            samples = without_hidden_nan(samples, mask, "samples")
+        return cls(
+            queries,
+            samples,
+            kernel,
+            weights,
+            mask,
+            np.arange(len(queries)),
+            result_dtype(queries, samples),
+            index,
+        )
+
+    def values(self, values: Any, name: str = "values") -> np.ndarray:
+        """Checked values, shape (n,) or (n, p); NaN only in samples that take part nowhere."""
+        checked = check_values(values, len(self.samples), name=name, allow_nan=self.mask is not None)
+        return checked if self.mask is None else without_hidden_nan(checked, self.mask, name)
+
+    def with_kernel(self, kernel: Kernel) -> Problem:
+        """The same problem under another kernel."""
+        return replace(self, kernel=kernel)
+
+    def rows(self, rows: np.ndarray, kernel: Kernel) -> Problem:
+        """The same problem for some of the queries, under another kernel."""
+        mask = None if self.mask is None else self.mask[rows]
+        return replace(
+            self,
+            queries=self.queries[rows],
+            mask=mask,
+            query_ids=self.query_ids[rows],
+            kernel=kernel,
+            index=None,
+        )
+
+    def restore(self, answer: np.ndarray, values: Any = None, dtype: np.dtype | None = None) -> Any:
+        """The answer in the caller's dtype; with the queries' index (and the values' names) where they are pandas."""
+        answer = answer.astype(self.dtype if dtype is None else dtype, copy=False)
+        if self.index is None:
+            return answer
+        import pandas as pd  # it is there: the queries are pandas
+
+        if answer.ndim == 1:
+            return pd.Series(answer, index=self.index, name=getattr(values, "name", None))
+        return pd.DataFrame(answer, index=self.index, columns=getattr(values, "columns", None))
+
+
+def without_hidden_nan(array: np.ndarray, mask: np.ndarray, name: str) -> np.ndarray:
+    """Rows that no query may see, with 0 for NaN; NaN in a row that takes part is an error."""
+    if array.dtype.kind != "f":
+        return array
+    broken = np.isnan(array).reshape(len(array), -1).any(axis=1)
+    if not broken.any():
+        return array
+    seen = broken & mask.any(axis=0)
+    if seen.any():
+        raise ValueError(f"{name} contains NaN in row {int(np.argmax(seen))}, which the mask lets take part")
+    array = array.copy()
+    array[broken] = 0.0
+    return array

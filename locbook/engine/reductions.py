@@ -1,0 +1,347 @@
+r"""The reductions: what is accumulated over the samples, for each query.
+
+=================  ================================================================
+:func:`log_sum`    :math:`\log\sum_i w_i`
+:func:`mean`       :math:`\sum_i w_i v_i / \sum_i w_i`
+:func:`moments`    :math:`\sum_i w_i z z^\top`, :math:`\sum_i w_i z y^\top`
+:func:`classes`    :math:`\sum_i w_i 1[y_i = c]`
+:func:`quantile`   weighted order statistics
+:func:`nearest`    the k nearest (:func:`top`: the k largest weights)
+=================  ================================================================
+
+:func:`dense_weights`, :func:`normalized_weights` and :func:`self_weights` write single weights down. Each has a
+NumPy twin of a few lines in :mod:`locbook.engine.reference` that says what is meant.
+
+Where every weight of a query is 0, the policy ``empty`` answers: it replaces the kernel, for that query, by the
+nearest samples or by all of them, and the same reduction runs again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from .._validation import check_integer, check_option
+from ..kernels import base
+from ..kernels.base import Kernel
+from ..kernels.metrics import Metric, as_metric
+from . import sweep as s
+from .driver import make_state, run
+from .plan import Plan, _Builder, make_plan, make_score_plan
+from .problem import Problem
+
+EMPTY = ("nan", "nearest", "mean", "raise")
+
+
+class EmptyNeighborhoodWarning(UserWarning):
+    """Some queries have no sample with a positive weight."""
+
+
+class Moments(NamedTuple):
+    """Weighted moments around each query.
+
+    Attributes
+    ----------
+    second : array, shape (m, f, f)
+        Sum of ``w z z'``, z the monomials of ``x - query`` (:func:`monomials`).
+    first : array, shape (m, f, p)
+        Sum of ``w z y'``.
+    log_scale : array, shape (m,)
+        Logarithm of the factor by which both must be multiplied (the running maximum; 0 in the plain domain).
+    """
+
+    second: np.ndarray
+    first: np.ndarray
+    log_scale: np.ndarray
+
+
+class Neighbors(NamedTuple):
+    """The nearest samples of each query, by distance, then by row.
+
+    Attributes
+    ----------
+    distances : array, shape (m, k)
+        ``inf`` where fewer than k take part.
+    indices : array of int64, shape (m, k)
+        Rows of the samples; -1 where fewer than k take part.
+    """
+
+    distances: np.ndarray
+    indices: np.ndarray
+
+
+# -- empty neighbourhoods --------------------------------------------------------------------------------------------
+
+
+def _distance_leaf(kernel: Kernel) -> base.RadialKernel | base.NeighborKernel | None:
+    return next((k for k in kernel.leaves() if isinstance(k, (base.RadialKernel, base.NeighborKernel))), None)
+
+
+def _restrictions(kernel: Kernel, inner: Kernel) -> Kernel:
+    """``inner`` under every hollow and mask that stands in ``kernel``."""
+    for part in kernel.parts:
+        inner = _restrictions(part, inner)
+    if isinstance(kernel, base.HollowKernel):
+        return inner.hollow()
+    return inner.masked(kernel.mask) if isinstance(kernel, base.MaskedKernel) else inner
+
+
+def _fallback_kernel(kernel: Kernel, empty: str) -> Kernel:
+    if empty == "mean":
+        return _restrictions(kernel, base.ConstantKernel(1.0))
+    leaf = _distance_leaf(kernel)
+    if leaf is None:
+        raise ValueError(f"empty='nearest' needs a kernel with a distance, got {kernel!r}")
+    return _restrictions(kernel, base.NeighborKernel(1, ties="include", metric=leaf.metric, on=leaf.on))
+
+
+def fill_empty(
+    problem: Problem,
+    empty_rows: np.ndarray,
+    empty: str,
+    again: Callable[[Problem], np.ndarray],
+    answer: np.ndarray,
+    *,
+    warn: bool = True,
+) -> np.ndarray:
+    """Answer for the queries without a neighbour, by the policy.
+
+    Parameters
+    ----------
+    problem : Problem
+    empty_rows : array of bool, shape (m,)
+    empty : {"nan", "nearest", "mean", "raise"}
+    again : callable
+        The reduction, for the few queries under the fallback kernel; rows still empty must be NaN in its answer.
+    answer : array, shape (m, ...)
+        NaN in the empty rows; filled in place.
+    warn : bool
+        Whether rows that stay NaN give a warning, one for the call.
+
+    Raises
+    ------
+    ValueError
+        Under ``"raise"``, with the count.
+    """
+    check_option(empty, "empty", EMPTY)
+    if not empty_rows.any():
+        return answer
+    rows = np.flatnonzero(empty_rows)
+    kernel = problem.kernel
+    if kernel.full_support and problem.mask is None and _distance_leaf(kernel) is not None:
+        empty = "nearest"  # the weights are positive, only too small for a float: take their limit
+    if empty in ("nearest", "mean"):
+        answer[rows] = again(problem.rows(rows, _fallback_kernel(kernel, empty)))
+        rows = rows[np.isnan(answer[rows]).reshape(len(rows), -1).any(axis=1)]
+    if not len(rows):
+        return answer
+    message = f"{len(rows)} of {len(problem.queries)} queries have no sample with a positive weight"
+    message += f" (first: row {rows[0]})"
+    if empty == "raise":
+        raise ValueError(message + "; widen the kernel or choose another `empty`")
+    if warn:
+        warnings.warn(
+            message + f"; their answer is NaN (empty={empty!r})", EmptyNeighborhoodWarning, stacklevel=4
+        )
+    return answer
+
+
+# -- reductions ------------------------------------------------------------------------------------------------------
+
+
+def log_sum(problem: Problem, **sizes: int) -> np.ndarray:
+    """Logarithm of the sum of the weights, shape (m,), float64; ``-inf`` where all are 0."""
+    plan = make_plan(problem)
+    state = run(s.SUM, problem, plan, make_state(len(problem.queries)), **sizes)
+    with np.errstate(divide="ignore"):
+        logarithm = np.log(state.total)
+    return state.shift + logarithm if plan.program.log else logarithm
+
+
+def mean(
+    problem: Problem, values: np.ndarray, empty: str = "nan", *, warn: bool = True, **sizes: int
+) -> np.ndarray:
+    """Weighted mean of ``values`` (n, p) around each query, shape (m, p), float64."""
+
+    def ratio(problem: Problem) -> np.ndarray:
+        state = make_state(len(problem.queries), values.shape[1])
+        run(s.MEAN, problem, make_plan(problem), state, values=values, **sizes)
+        with np.errstate(invalid="ignore"):
+            return np.where(state.total[:, None] > 0, state.sums / state.total[:, None], np.nan)
+
+    answer = ratio(problem)
+    return fill_empty(problem, np.isnan(answer[:, 0]), empty, ratio, answer, warn=warn)
+
+
+def monomials(n_columns: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
+    """The monomials up to a degree: each is its parent times one coordinate; the first is 1.
+
+    Returns
+    -------
+    parents, dimensions : arrays of int64, shape (f,)
+        ``z[k] = z[parents[k]] * difference[dimensions[k]]``.
+    """
+    degree = check_integer(degree, "degree", minimum=0)
+    parents, dimensions, last = [0], [0], [0]
+    layer = [0]
+    for _ in range(degree):
+        following = []
+        for parent in layer:
+            for c in range(last[parent], n_columns):  # columns in ascending order: each product once
+                following.append(len(parents))
+                parents.append(parent)
+                dimensions.append(c)
+                last.append(c)
+        layer = following
+    return np.array(parents), np.array(dimensions)
+
+
+def moments(problem: Problem, values: np.ndarray, degree: int = 1, **sizes: int) -> Moments:
+    """Weighted moments of the monomials of ``x - query`` up to ``degree``, and their products with ``values``."""
+    table = monomials(problem.samples.shape[1], degree)
+    f, p = len(table[0]), values.shape[1]
+    plan = make_plan(problem)
+    state = make_state(len(problem.queries), f * (f + 1) // 2 + f * p)
+    run(s.MOMENTS, problem, plan, state, values=values, monomials=table, **sizes)
+    second = np.empty((len(problem.queries), f, f))
+    upper = np.triu_indices(f)
+    second[:, upper[0], upper[1]] = second[:, upper[1], upper[0]] = state.sums[:, : len(upper[0])]
+    scale = state.shift if plan.program.log else np.zeros(len(problem.queries))
+    return Moments(second, state.sums[:, len(upper[0]) :].reshape(-1, f, p), scale)
+
+
+def classes(
+    problem: Problem, labels: np.ndarray, n_classes: int, empty: str = "nan", **sizes: int
+) -> np.ndarray:
+    """Share of the weight that each class has around each query, shape (m, c), float64; rows sum to 1."""
+
+    def shares(problem: Problem) -> np.ndarray:
+        state = make_state(len(problem.queries), n_classes)
+        run(s.CLASSES, problem, make_plan(problem), state, labels=labels, **sizes)
+        with np.errstate(invalid="ignore"):
+            return state.sums / state.total[:, None]
+
+    answer = shares(problem)
+    return fill_empty(problem, np.isnan(answer[:, 0]), empty, shares, answer)
+
+
+def quantile(
+    problem: Problem, values: np.ndarray, levels: np.ndarray, empty: str = "nan", **sizes: int
+) -> np.ndarray:
+    """Weighted quantiles of ``values`` (n, p) around each query, shape (m, p, levels), float64.
+
+    The quantile at level q is the smallest value at which the share of the weight reaches q (the inverse of the
+    weighted distribution function; ``method="inverted_cdf"`` of ``numpy.quantile``).
+    """
+
+    def one(problem: Problem) -> np.ndarray:
+        plan = make_plan(problem)
+        m, p = len(problem.queries), values.shape[1]
+        answer = np.empty((m, p, len(levels)))
+        for c in range(p):
+            order = np.argsort(values[:, c], kind="stable")
+            sums = run(s.SUM, problem, plan, make_state(m), order=order, **sizes)
+            state = make_state(m, len(levels) + 1, len(levels) + 1)
+            state.shift[:] = sums.shift  # final already, so the running sum repeats the sum above
+            state.sums[:, :-1] = sums.total[:, None] * levels
+            run(s.CUMULATE, problem, plan, state, order=order, **sizes)
+            # rounding may leave a share of 1 unreached: it is the last sample that has a weight
+            rows = np.where(state.order[:, :-1] < 0, state.order[:, -1:], state.order[:, :-1])
+            answer[:, c] = np.where(rows < 0, np.nan, values[rows, c])
+        return answer
+
+    answer = one(problem)
+    return fill_empty(problem, np.isnan(answer).any(axis=(1, 2)), empty, one, answer)
+
+
+def top(problem: Problem, plan: Plan, k: int, **sizes: int) -> tuple[np.ndarray, np.ndarray]:
+    """The ``k`` largest log-weights of each query and their rows, best first, ties by row; ``-inf`` and -1 to fill."""
+    m = len(problem.queries)
+    state = make_state(m, k, k)
+    state.sums[:] = -np.inf
+    state.order[:] = np.iinfo(np.int64).max  # an empty place is worse than any sample
+    run(s.TOP, problem, plan, state, **sizes)
+    order = np.lexsort((state.order, -state.sums), axis=-1)
+    scores, rows = np.take_along_axis(state.sums, order, 1), np.take_along_axis(state.order, order, 1)
+    rows[np.isneginf(scores)] = -1
+    return scores, rows
+
+
+def nearest(
+    problem: Problem,
+    n_neighbors: int,
+    metric: str | Metric = "euclidean",
+    *,
+    exclude_self: bool = False,
+    **sizes: int,
+) -> Neighbors:
+    """The ``n_neighbors`` nearest samples of each query, by distance, then by row.
+
+    ``exclude_self`` leaves a sample out of its own neighbourhood (the queries are the samples).
+    """
+    k = check_integer(n_neighbors, "n_neighbors", maximum=len(problem.samples) - int(exclude_self))
+    columns = np.arange(problem.samples.shape[1])
+    restrictions = _Builder(problem, True, hollow=exclude_self)
+    if problem.mask is not None:
+        restrictions.local_masks = (problem.mask,)
+    scores, rows = top(
+        problem, make_score_plan(problem, columns, as_metric(metric), restrictions), k, **sizes
+    )
+    return Neighbors(np.sqrt(np.maximum(-scores, 0.0)), rows)
+
+
+# -- single weights --------------------------------------------------------------------------------------------------
+
+
+def _dense(problem: Problem, log: bool | None, **sizes: int) -> tuple[np.ndarray, bool]:
+    plan = make_plan(problem, log=log)
+    state = make_state(len(problem.queries), len(problem.samples))
+    run(s.DENSE, problem, plan, state, **sizes)
+    return state.sums, plan.program.log
+
+
+def dense_weights(kernel: Kernel, queries: np.ndarray, samples: np.ndarray, *, log: bool) -> np.ndarray:
+    """What ``kernel(queries, samples)`` and ``kernel.log(queries, samples)`` give, shape (m, n)."""
+    problem = Problem.check(queries, samples, kernel)
+    weights, logarithmic = _dense(problem, True if log else None)
+    if logarithmic and not log:
+        np.exp(weights, out=weights)
+    return weights.astype(problem.dtype, copy=False)
+
+
+def normalized_weights(problem: Problem, empty: str = "nan", *, warn: bool = True) -> np.ndarray:
+    """Weights that sum to 1 in each row, shape (m, n), float64; a row without a neighbour follows ``empty``.
+
+    Under ``"nan"`` such a row is all 0: the one case in which a row does not sum to 1.
+    """
+
+    def normalized(problem: Problem) -> np.ndarray:
+        weights, logarithmic = _dense(problem, None)
+        if logarithmic:
+            shift = weights.max(axis=1, keepdims=True)
+            np.subtract(weights, np.where(np.isneginf(shift), 0.0, shift), out=weights)
+            np.exp(weights, out=weights)
+        total = weights.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            return np.divide(weights, total, out=weights)
+
+    answer = normalized(problem)
+    answer = fill_empty(problem, np.isnan(answer[:, 0]), empty, normalized, answer, warn=warn)
+    return np.nan_to_num(answer, copy=False, nan=0.0)
+
+
+def self_weights(problem: Problem) -> np.ndarray:
+    """Share of its own weight in each sample's neighbourhood, the diagonal of the smoother; queries are the samples.
+
+    Returns
+    -------
+    array, shape (n,)
+        NaN where the neighbourhood is empty.
+    """
+    plan = make_plan(problem)
+    own = run(s.DIAGONAL, problem, plan, make_state(len(problem.queries), 1)).sums[:, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.exp((own if plan.program.log else np.log(own)) - log_sum(problem))

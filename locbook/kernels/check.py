@@ -1,0 +1,142 @@
+"""Is it a localization kernel? Look at its weights on a sample and show the evidence."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._validation import as_real, check_integer
+from .base import Kernel, NeighborKernel, RadialKernel
+
+
+class Finding(NamedTuple):
+    """One property: whether it holds on the sample, the number that decides, and the rows where it was found."""
+
+    holds: bool
+    evidence: float
+    where: tuple[int, ...]
+
+
+class KernelReport(NamedTuple):
+    """What :func:`check_kernel` found.
+
+    Attributes
+    ----------
+    non_negative : Finding
+        Smallest weight, and its pair.
+    decaying : Finding
+        Largest rise of the weight from a sample to a farther one, relative to the largest weight, with
+        (query, nearer, farther). Needed of a localization kernel.
+    symmetric : Finding
+        Largest ``|K(a, b) - K(b, a)|``, relative, and its pair. Optional.
+    positive_definite : Finding
+        Smallest eigenvalue of the (symmetrised) weights, relative to the largest. For information: localization
+        does not ask for it.
+    """
+
+    non_negative: Finding
+    decaying: Finding
+    symmetric: Finding
+    positive_definite: Finding
+
+    @property
+    def is_localization_kernel(self) -> bool:
+        """Non-negative and decaying, on this sample."""
+        return self.non_negative.holds and self.decaying.holds
+
+    def __str__(self) -> str:
+        lines = []
+        for name, finding in zip(self._fields, self, strict=True):
+            word = "yes" if finding.holds else "no"
+            rows = f" at rows {', '.join(map(str, finding.where))}" if finding.where else ""
+            lines.append(f"{name.replace('_', ' '):18s} {word:4s} {finding.evidence: .3g}{rows}")
+        return "\n".join(lines)
+
+
+def check_kernel(
+    kernel: Kernel, samples: Any, *, max_samples: int = 500, tolerance: float = 1e-10
+) -> KernelReport:
+    """Check non-negativity, decay, symmetry and positive definiteness on a sample, with the evidence.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    samples : array, shape (n, d)
+    max_samples : int
+        Evenly spaced rows looked at; memory and time grow with its square and cube.
+    tolerance : float
+        Relative to the largest weight.
+
+    Returns
+    -------
+    KernelReport
+        A named tuple; ``print`` shows it as a table. It speaks of these samples: a "no" is a proof, a "yes" is not.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not fit, or a user's function gives negative or NaN weights (the engine refuses them).
+
+    Notes
+    -----
+    Decay is measured in the distance of the kernel's first leaf that has one, else in the Euclidean distance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import locbook as lb
+    >>> x = np.linspace(0, 1, 20)[:, None]
+    >>> report = lb.check_kernel(lb.uniform(0.3), x)
+    >>> report.is_localization_kernel, report.symmetric.holds, report.positive_definite.holds
+    (True, True, False)
+    """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be a Kernel, got {type(kernel).__name__}")
+    samples = as_real(samples, "samples", allow_nan=kernel.allows_nan)
+    max_samples = check_integer(max_samples, "max_samples", minimum=2)
+    rows = np.unique(np.linspace(0, len(samples) - 1, min(max_samples, len(samples))).astype(int))
+    points = np.ascontiguousarray(samples[rows], dtype=np.float64)
+    w = kernel(points, points)
+    top = float(np.max(np.abs(w))) or 1.0
+
+    lowest = np.unravel_index(np.argmin(w), w.shape)
+    gap = np.abs(w - w.T)
+    apart = np.unravel_index(np.argmax(gap), w.shape)
+    spectrum = np.linalg.eigvalsh(0.5 * (w + w.T))
+    rise, where = _largest_rise(kernel, points, w)
+    bound = float(np.abs(spectrum).max()) or 1.0
+
+    def at(place: tuple) -> tuple[int, ...]:
+        return tuple(int(rows[i]) for i in place)
+
+    return KernelReport(
+        Finding(bool(w[lowest] >= 0), float(w[lowest]), at(lowest)),
+        Finding(bool(rise <= tolerance * top), rise / top, at(where)),
+        Finding(bool(gap[apart] <= tolerance * top), float(gap[apart]) / top, at(apart)),
+        Finding(bool(spectrum[0] >= -tolerance * bound), float(spectrum[0] / bound), ()),
+    )
+
+
+def _largest_rise(kernel: Kernel, points: np.ndarray, w: np.ndarray) -> tuple[float, tuple[int, int, int]]:
+    """Largest rise of a weight above the smallest weight of all strictly nearer samples."""
+    leaf = next((k for k in kernel.leaves() if isinstance(k, (RadialKernel, NeighborKernel))), None)
+    ruler = (
+        RadialKernel("laplace", 1.0, metric=leaf.metric, on=leaf.on) if leaf else RadialKernel("laplace", 1.0)
+    )
+    worst, where = 0.0, (0, 0, 0)
+    for i, distance in enumerate(-ruler.log(points, points)):
+        order = np.argsort(distance, kind="stable")
+        sorted_distance, sorted_weight = distance[order], w[i, order]
+        # how many are strictly nearer, to rounding
+        nearer = np.searchsorted(sorted_distance, sorted_distance * (1 - 1e-9), side="left")
+        lowest = np.minimum.accumulate(sorted_weight)
+        has = np.flatnonzero(nearer > 0)
+        if not len(has):
+            continue
+        rises = sorted_weight[has] - lowest[nearer[has] - 1]
+        k = int(np.argmax(rises))
+        if rises[k] > worst:
+            near = int(np.argmin(sorted_weight[: nearer[has[k]]]))
+            worst, where = float(rises[k]), (i, int(order[near]), int(order[has[k]]))
+    return worst, where

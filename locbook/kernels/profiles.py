@@ -1,0 +1,333 @@
+r"""Profiles: how a weight falls with the scaled distance.
+
+A profile is a scalar function of :math:`s = u^2`, the *squared* distance in bandwidths,
+:math:`u = d(x, x') / h`. The square saves the root where only :math:`u^2` is needed. Each profile is one jitted
+function with its formula; beside it stand its facts: support, normalising constant, roughness, second moment,
+shadow. Profiles of exponential type, and the two whose tails can underflow, return :math:`\log K`, so that a query
+a thousand bandwidths away is still weighed rightly.
+
+Constants follow from the radial moments :math:`M_j(K) = \int_0^\infty r^j K(r)\,dr`: with the area of the unit
+sphere :math:`\omega_d = 2\pi^{d/2}/\Gamma(d/2)`,
+
+.. math::
+    c_{K,d} = \frac{1}{\omega_d M_{d-1}(K)}, \qquad
+    \mu_2 = \frac{M_{d+1}(K)}{d\,M_{d-1}(K)}, \qquad
+    R = c_{K,d}^2\,\omega_d\,M_{d-1}(K^2).
+
+Sources: Wand & Jones (1995), *Kernel Smoothing*, section 4.3; Cheng (1995) for the shadows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from scipy.special import betaln, gammaln
+
+_JIT = {"cache": True, "error_model": "numpy", "nogil": True, "inline": "never"}
+
+
+@njit(**_JIT)
+def uniform(s, a):
+    """K = 1[u <= 1]; the ball of radius h (radius neighbours)."""
+    return 1.0 if s <= 1.0 else 0.0
+
+
+@njit(**_JIT)
+def triangular(s, a):
+    """K = (1 - u)_+."""
+    return 1.0 - math.sqrt(s) if s < 1.0 else 0.0
+
+
+@njit(**_JIT)
+def epanechnikov(s, a):
+    """K = (1 - u^2)_+ (Epanechnikov 1969)."""
+    return 1.0 - s if s < 1.0 else 0.0
+
+
+@njit(**_JIT)
+def biweight(s, a):
+    """K = (1 - u^2)_+^2, also called quartic."""
+    return (1.0 - s) * (1.0 - s) if s < 1.0 else 0.0
+
+
+@njit(**_JIT)
+def triweight(s, a):
+    """K = (1 - u^2)_+^3."""
+    return (1.0 - s) * (1.0 - s) * (1.0 - s) if s < 1.0 else 0.0
+
+
+@njit(**_JIT)
+def tricube(s, a):
+    """K = (1 - u^3)_+^3, the weight of lowess (Cleveland 1979)."""
+    c = 1.0 - s * math.sqrt(s)
+    return c * c * c if s < 1.0 else 0.0
+
+
+@njit(**_JIT)
+def cosine(s, a):
+    """K = cos(pi u / 2) 1[u <= 1]."""
+    return math.cos(0.5 * math.pi * math.sqrt(s)) if s < 1.0 else 0.0
+
+
+@njit(**_JIT)
+def gaussian(s, a):
+    """Log K = -u^2 / 2."""
+    return -0.5 * s
+
+
+@njit(**_JIT)
+def laplace(s, a):
+    """Log K = -u."""
+    return -math.sqrt(s)
+
+
+@njit(**_JIT)
+def cauchy(s, a):
+    """K = 1 / (1 + u^2)."""
+    return 1.0 / (1.0 + s)
+
+
+@njit(**_JIT)
+def student_t(s, a):
+    """Log K = -(nu + 1)/2 log(1 + u^2 / nu), with a = nu > 0."""
+    return -0.5 * (a + 1.0) * math.log1p(s / a)
+
+
+@njit(**_JIT)
+def rational_quadratic(s, a):
+    """Log K = -alpha log(1 + u^2 / (2 alpha)), with a = alpha > 0."""
+    return -a * math.log1p(s / (2.0 * a))
+
+
+def _beta_moment(q: float, m: float, j: float) -> float:
+    """Integral of r^j (1 - r^q)^m over [0, 1]."""
+    return math.exp(betaln((j + 1) / q, m + 1)) / q
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+
+
+def _cosine_moment(j: float, power: int) -> float:
+    """Gauss-Legendre: the integrand is entire, 64 nodes give full precision up to d of some hundreds."""
+    r = 0.5 * (_NODES + 1.0)
+    return float(0.5 * _WEIGHTS @ (r**j * np.cos(0.5 * np.pi * r) ** power))
+
+
+def _power_moment(scale: float, b: float, j: float) -> float:
+    """Integral of r^j (1 + r^2/scale)^-b over [0, inf); infinite when the tail is too heavy."""
+    half = 0.5 * (j + 1)
+    if b <= half:
+        return math.inf
+    return 0.5 * math.exp(half * math.log(scale) + betaln(half, b - half))
+
+
+def _triangular_moment(j: float, power: int) -> float:
+    return _beta_moment(1.0, power, j)
+
+
+def _gaussian_moment(j: float, power: int) -> float:
+    return 0.5 * math.exp(gammaln(0.5 * (j + 1)) - 0.5 * (j + 1) * math.log(0.5 * power))
+
+
+def _laplace_moment(j: float, power: int) -> float:
+    return math.exp(gammaln(j + 1) - (j + 1) * math.log(power))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A named profile and its facts.
+
+    Parameters
+    ----------
+    name : str
+        Name in the registry and of the constructor, e.g. ``"gaussian"``.
+    code : int
+        Number by which compiled code calls it.
+    function : callable
+        Jitted scalar function of ``(s, a)``: ``K``, or ``log K`` where ``logarithmic``.
+    radial_moment : callable
+        ``radial_moment(j, power, a)``, the integral of ``r**j * K(r)**power`` over ``[0, inf)``.
+    support : float
+        Radius, in bandwidths, beyond which the weight is 0; ``inf`` for full support.
+    logarithmic : bool
+        Whether ``function`` returns ``log K`` and is reduced in the log domain.
+    exponential : bool
+        Whether ``K`` is of exponential type: a far query is answered by its nearest samples.
+    shadow : str or None
+        The profile ``g`` with ``g'(u^2)`` proportional to ``-k(u^2)``: the mean shift of ``k`` climbs the density
+        of its shadow (Cheng 1995). None where the shadow has no name here.
+    parameter : str or None
+        Name of the shape parameter ``a``, positive.
+    """
+
+    name: str
+    code: int
+    function: Callable
+    radial_moment: Callable[[float, int, float], float]
+    support: float = 1.0
+    logarithmic: bool = False
+    exponential: bool = False
+    shadow: str | None = None
+    parameter: str | None = None
+
+    def __call__(self, s: float, a: float = 0.0) -> float:
+        """Weight ``K`` at the squared scaled distance ``s``."""
+        value = self.function(float(s), float(a))
+        return math.exp(value) if self.logarithmic else value
+
+    def log_normalizer(self, dimension: int, a: float = 0.0) -> float:
+        r"""Logarithm of :math:`c_{K,d}`, for which :math:`c_{K,d}\,K(\lVert x\rVert)` is a density on R^d.
+
+        Raises
+        ------
+        ValueError
+            If the kernel has no normalising constant in that dimension (heavy tails).
+        """
+        moment = self.radial_moment(_checked_dimension(dimension) - 1, 1, a)
+        if not math.isfinite(moment):
+            shape = f" with {self.parameter}={a}" if self.parameter else ""
+            raise ValueError(
+                f"kernel {self.name!r}{shape} has no normalising constant in dimension {dimension}: "
+                "its tail is too heavy to be a density there"
+            )
+        return -_log_sphere(dimension) - math.log(moment)
+
+    def second_moment(self, dimension: int = 1, a: float = 0.0) -> float:
+        """Variance of one coordinate under the normalised kernel with bandwidth 1; ``inf`` where it has none."""
+        mass = self.radial_moment(_checked_dimension(dimension) - 1, 1, a)
+        spread = self.radial_moment(dimension + 1, 1, a)
+        return spread / (dimension * mass) if math.isfinite(spread) else math.inf
+
+    def roughness(self, dimension: int = 1, a: float = 0.0) -> float:
+        """Integral of the squared normalised kernel with bandwidth 1, the R(K) of bandwidth theory."""
+        squared = self.radial_moment(dimension - 1, 2, a)
+        return math.exp(2 * self.log_normalizer(dimension, a) + _log_sphere(dimension) + math.log(squared))
+
+
+def _checked_dimension(dimension: int) -> int:
+    if isinstance(dimension, bool) or int(dimension) != dimension or dimension < 1:
+        raise ValueError(f"dimension must be a positive integer, got {dimension!r}")
+    return int(dimension)
+
+
+def _log_sphere(dimension: int) -> float:
+    """Logarithm of the area of the unit sphere in R^d."""
+    return math.log(2.0) + 0.5 * dimension * math.log(math.pi) - float(gammaln(0.5 * dimension))
+
+
+_ALL = (
+    Profile("uniform", 0, uniform, lambda j, p, a: 1.0 / (j + 1), shadow="epanechnikov"),
+    Profile("triangular", 1, triangular, lambda j, p, a: _triangular_moment(j, p)),
+    Profile("epanechnikov", 2, epanechnikov, lambda j, p, a: _beta_moment(2, p, j), shadow="biweight"),
+    Profile("biweight", 3, biweight, lambda j, p, a: _beta_moment(2, 2 * p, j), shadow="triweight"),
+    Profile("triweight", 4, triweight, lambda j, p, a: _beta_moment(2, 3 * p, j)),
+    Profile("tricube", 5, tricube, lambda j, p, a: _beta_moment(3, 3 * p, j)),
+    Profile("cosine", 6, cosine, lambda j, p, a: _cosine_moment(j, p)),
+    Profile(
+        "gaussian",
+        7,
+        gaussian,
+        lambda j, p, a: _gaussian_moment(j, p),
+        support=math.inf,
+        logarithmic=True,
+        exponential=True,
+        shadow="gaussian",
+    ),
+    Profile(
+        "laplace",
+        8,
+        laplace,
+        lambda j, p, a: _laplace_moment(j, p),
+        support=math.inf,
+        logarithmic=True,
+        exponential=True,
+    ),
+    Profile("cauchy", 9, cauchy, lambda j, p, a: _power_moment(1.0, p, j), support=math.inf),
+    Profile(
+        "student_t",
+        10,
+        student_t,
+        lambda j, p, a: _power_moment(a, 0.5 * p * (a + 1), j),
+        support=math.inf,
+        logarithmic=True,
+        parameter="nu",
+    ),
+    Profile(
+        "rational_quadratic",
+        11,
+        rational_quadratic,
+        lambda j, p, a: _power_moment(2.0 * a, p * a, j),
+        support=math.inf,
+        logarithmic=True,
+        parameter="alpha",
+    ),
+)
+
+#: Registry of the named profiles.
+PROFILES: dict[str, Profile] = {p.name: p for p in _ALL}
+#: Code of a user's own profile, called by address.
+USER_PROFILE = len(_ALL)
+#: Code by which the engine asks for the score ``-s`` itself (nearest neighbours).
+SCORE = USER_PROFILE + 1
+
+
+def get_profile(name: str) -> Profile:
+    """The profile of that name.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message lists the names.
+    """
+    try:
+        return PROFILES[name]
+    except (KeyError, TypeError):
+        raise ValueError(f"profile must be one of {', '.join(PROFILES)}, got {name!r}") from None
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def profile_row(code, a, s, n):
+    """Turn the squared scaled distances ``s[:n]`` into weights (or log-weights), in place."""
+    if code == 0:
+        for j in range(n):
+            s[j] = uniform(s[j], a)
+    elif code == 1:
+        for j in range(n):
+            s[j] = triangular(s[j], a)
+    elif code == 2:
+        for j in range(n):
+            s[j] = epanechnikov(s[j], a)
+    elif code == 3:
+        for j in range(n):
+            s[j] = biweight(s[j], a)
+    elif code == 4:
+        for j in range(n):
+            s[j] = triweight(s[j], a)
+    elif code == 5:
+        for j in range(n):
+            s[j] = tricube(s[j], a)
+    elif code == 6:
+        for j in range(n):
+            s[j] = cosine(s[j], a)
+    elif code == 7:
+        for j in range(n):
+            s[j] = gaussian(s[j], a)
+    elif code == 8:
+        for j in range(n):
+            s[j] = laplace(s[j], a)
+    elif code == 9:
+        for j in range(n):
+            s[j] = cauchy(s[j], a)
+    elif code == 10:
+        for j in range(n):
+            s[j] = student_t(s[j], a)
+    elif code == 11:
+        for j in range(n):
+            s[j] = rational_quadratic(s[j], a)
+    else:
+        for j in range(n):
+            s[j] = -s[j]
