@@ -26,6 +26,8 @@ def as_real(array: Any, name: str, *, ndim: tuple[int, ...] = (2,), allow_nan: b
     """
     if hasattr(array, "tocsr") or hasattr(array, "todense"):
         raise TypeError(f"{name} must be a dense array, got a sparse one: use {name}.toarray()")
+    if np.ma.is_masked(array):
+        raise TypeError(f"{name} must not be a masked array: what its mask hides would be read")
     try:
         values = np.asarray(array)
     except ValueError as error:
@@ -35,12 +37,15 @@ def as_real(array: Any, name: str, *, ndim: tuple[int, ...] = (2,), allow_nan: b
     if values.dtype == object:
         try:
             values = values.astype(np.float64)
+        except OverflowError:
+            raise ValueError(f"{name} must be finite, got a number that no float64 can hold") from None
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be numeric, got dtype object") from None
     if values.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be numeric, got dtype {values.dtype}")
     if values.dtype.kind == "f" and values.dtype not in (np.float32, np.float64):
-        values = values.astype(np.float32 if values.dtype == np.float16 else np.float64)
+        with np.errstate(over="ignore"):  # what overflows becomes an infinity, and is refused below
+            values = values.astype(np.float32 if values.dtype == np.float16 else np.float64)
     if values.ndim not in ndim:
         wanted = " or ".join(f"{k}-D" for k in ndim)
         hint = (
@@ -58,7 +63,8 @@ def as_real(array: Any, name: str, *, ndim: tuple[int, ...] = (2,), allow_nan: b
 
 def check_finite(values: np.ndarray, name: str, *, allow_nan: bool = False) -> None:
     """Refuse infinities, and NaN unless allowed, naming the first place; works in blocks, without a full mask."""
-    flat = values.reshape(len(values), -1)
+    flat = np.atleast_1d(values)
+    flat = flat.reshape(len(flat), -1)
     step = max(1, (1 << 20) // flat.shape[1])
     for start in range(0, len(flat), step):
         block = flat[start : start + step]
@@ -123,14 +129,17 @@ def check_mask(mask: Any, n_queries: int, n_samples: int, *, name: str = "mask")
 
 def check_positive(value: Any, name: str) -> float:
     """A finite number above 0."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.number)):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         array = np.asarray(value)
         if array.ndim or array.dtype.kind not in "fiu":
             raise TypeError(f"{name} must be a number, got {value!r}")
-    value = float(value)
-    if not np.isfinite(value) or value <= 0:
-        raise ValueError(f"{name} must be a finite number above 0, got {value}")
-    return value
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond all floats
+        number = np.inf
+    if not np.isfinite(number) or number <= 0:
+        raise ValueError(f"{name} must be a finite number above 0, got {number}")
+    return number
 
 
 def check_integer(value: Any, name: str, *, minimum: int = 1, maximum: int | None = None) -> int:
@@ -152,25 +161,44 @@ def check_option(value: Any, name: str, allowed: tuple[str, ...]) -> str:
 
 def check_vector(values: Any, name: str, *, positive: bool = False) -> np.ndarray:
     """A finite 1-D float64 array, optionally of positive entries; a private read-only copy."""
-    values = as_real(values, name, ndim=(1,)).astype(np.float64)
+    values = _as_numbers(values, name, ndim=1)
     if positive and (values <= 0).any():
         raise ValueError(f"{name} must be above 0 everywhere, got {values.min()}")
     values.flags.writeable = False
     return values
 
 
+def read_only(value: Any) -> Any:
+    """The value itself; if it is an array, nobody may write to it any more."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    return value
+
+
 def check_square_matrix(values: Any, name: str, *, symmetric: bool = False) -> np.ndarray:
     """A finite, invertible float64 matrix; symmetric and positive definite when asked. A private read-only copy."""
-    values = as_real(values, name, ndim=(2,)).astype(np.float64)
+    values = _as_numbers(values, name, ndim=2)
     if values.shape[0] != values.shape[1]:
         raise ValueError(f"{name} must be square, got shape {values.shape}")
     if symmetric:
-        if not np.allclose(values, values.T, rtol=1e-10, atol=0):
+        # in the units of the columns, so that neither rounding nor columns of unlike size mislead
+        unit = np.sqrt(np.abs(values.diagonal()))
+        if (np.abs(values - values.T) > 1e-10 * np.outer(unit, unit)).any():
             raise ValueError(f"{name} must be symmetric")
-        lowest = np.linalg.eigvalsh(values)
-        if lowest[0] <= lowest[-1] * 1e-14:
-            raise ValueError(f"{name} must be positive definite, got smallest eigenvalue {lowest[0]:.3g}")
+        lowest = np.linalg.eigvalsh(values / unit / unit[:, None])[0] if values.diagonal().all() else 0.0
+        if lowest <= 1e-14 or (values.diagonal() < 0).any():
+            raise ValueError(
+                f"{name} must be positive definite, got smallest eigenvalue {np.linalg.eigvalsh(values)[0]:.3g}"
+            )
     elif np.linalg.cond(values) > 1e14:
         raise ValueError(f"{name} must be invertible, got a matrix that is singular to working precision")
     values.flags.writeable = False
     return values
+
+
+def _as_numbers(values: Any, name: str, *, ndim: int) -> np.ndarray:
+    """A private float64 copy; booleans, which data may hold, are no parameter."""
+    values = as_real(values, name, ndim=(ndim,))
+    if values.dtype.kind == "b":
+        raise TypeError(f"{name} must hold numbers, got dtype {values.dtype}")
+    return values.astype(np.float64)

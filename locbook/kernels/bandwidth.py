@@ -21,6 +21,7 @@ from .._validation import (
     check_positive,
     check_square_matrix,
     check_vector,
+    read_only,
 )
 from .profiles import PROFILES, get_profile
 
@@ -37,7 +38,13 @@ class VaryingBandwidth:
     def __init__(
         self, side: str, values: np.ndarray | None = None, n_neighbors: int | None = None, scale: float = 1.0
     ):
-        self.side, self.values, self.n_neighbors, self.scale = side, values, n_neighbors, scale
+        self.__setstate__({"side": side, "values": values, "n_neighbors": n_neighbors, "scale": scale})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a bandwidth is immutable; build a new one instead of setting {name!r}")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update((name, read_only(value)) for name, value in state.items())
 
     def _key(self) -> tuple:
         values = None if self.values is None else self.values.tobytes()
@@ -91,14 +98,14 @@ def knn_bandwidth(n_neighbors: int, *, side: str = "query", scale: float = 1.0) 
     return VaryingBandwidth(
         check_option(side, "side", ("query", "sample")),
         n_neighbors=check_integer(n_neighbors, "n_neighbors"),
-        scale=check_positive(scale, "scale"),
+        scale=float(_within_bounds(np.array(check_positive(scale, "scale")), "scale")),
     )
 
 
-def _within_bounds(values: np.ndarray) -> np.ndarray:
+def _within_bounds(values: np.ndarray, name: str = "bandwidth") -> np.ndarray:
     if (values < SMALLEST).any() or (values > LARGEST).any():
         bad = values[(values < SMALLEST) | (values > LARGEST)].flat[0]
-        raise ValueError(f"bandwidth must lie between {SMALLEST} and {LARGEST}, got {bad}")
+        raise ValueError(f"{name} must lie between {SMALLEST} and {LARGEST}, got {bad}")
     return values
 
 
@@ -112,11 +119,13 @@ def as_bandwidth(bandwidth: Any) -> float | np.ndarray | VaryingBandwidth:
     """
     if isinstance(bandwidth, VaryingBandwidth):
         return bandwidth
-    if np.ndim(bandwidth) == 0:
+    if not np.iterable(bandwidth) or isinstance(bandwidth, str):
         return float(_within_bounds(np.array(check_positive(bandwidth, "bandwidth"))))
-    if np.ndim(bandwidth) == 1:
+    if as_real(bandwidth, "bandwidth", ndim=(1, 2)).ndim == 1:
         return _within_bounds(check_vector(bandwidth, "bandwidth", positive=True))
-    return check_square_matrix(bandwidth, "bandwidth")
+    matrix = check_square_matrix(bandwidth, "bandwidth")
+    _within_bounds(np.linalg.svd(matrix, compute_uv=False))
+    return matrix
 
 
 def bandwidth_key(bandwidth: float | np.ndarray | VaryingBandwidth) -> Any:
@@ -139,7 +148,7 @@ def convert_bandwidth(
 
     Parameters
     ----------
-    bandwidth : float or array
+    bandwidth : float or array, shape (k,)
         In the convention of ``source``.
     source, target : str
         Name of a kernel, or ``"std"``: the standard deviation itself. ``"radius"`` (the radius of the support,
@@ -147,7 +156,7 @@ def convert_bandwidth(
     dimension : int
         Dimension d of the space: the second moment depends on it.
     parameter : float, optional
-        Shape (``nu``, ``alpha``) where a kernel has one.
+        Shape (``nu``, ``alpha``) of the kernel that has one, or of both.
 
     Raises
     ------
@@ -161,16 +170,20 @@ def convert_bandwidth(
     >>> convert_bandwidth(0.3, "tricube", "radius")
     0.3
     """
-    values = np.asarray(bandwidth, dtype=np.float64)
-    if not (np.isfinite(values).all() and (values > 0).all()):
-        raise ValueError(f"bandwidth must be above 0 and finite, got {bandwidth!r}")
+    if np.iterable(bandwidth) and not isinstance(bandwidth, str):
+        values = check_vector(bandwidth, "bandwidth", positive=True)
+    else:
+        values = np.array(check_positive(bandwidth, "bandwidth"))
+    if parameter is not None and not any(PROFILES[n].parameter for n in (source, target) if n in PROFILES):
+        raise ValueError(f"parameter: neither {source!r} nor {target!r} has a shape, got {parameter!r}")
 
     def spread(name: str, role: str) -> float:
         if name == "std":
             return 1.0
         if name not in PROFILES:
             raise ValueError(f"{role} must be 'std' or one of {', '.join(PROFILES)}, got {name!r}")
-        variance = PROFILES[name].second_moment(dimension, shape_parameter(name, parameter))
+        shape = shape_parameter(name, parameter if PROFILES[name].parameter else None)
+        variance = PROFILES[name].second_moment(dimension, shape)
         if not math.isfinite(variance):
             raise ValueError(f"{role}: kernel {name!r} has no finite variance in dimension {dimension}")
         return math.sqrt(variance)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import as_real, check_integer, check_option, check_positive
+from .._validation import as_real, check_integer, check_option, check_positive, read_only
 from .bandwidth import VaryingBandwidth, as_bandwidth, bandwidth_key, shape_parameter
 from .metrics import Metric, as_metric
 from .profiles import Profile, get_profile
@@ -56,6 +56,7 @@ class Kernel:
     """
 
     _fields: tuple[str, ...] = ()
+    __array_ufunc__ = None  # numpy numbers leave ``2 * kernel`` to the kernel, numpy arrays give a TypeError
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Kernel:
         return super().__new__(RadialKernel if cls is Kernel else cls)
@@ -195,15 +196,21 @@ class Kernel:
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def __deepcopy__(self, memo: dict) -> Kernel:
+    def __copy__(self) -> Kernel:
         return self  # immutable: a copy is the thing itself, which makes clone() work for lambdas too
+
+    def __deepcopy__(self, memo: dict) -> Kernel:
+        return self
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a kernel is immutable; build a new one instead of setting {name!r}")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a kernel is immutable; {name!r} cannot be deleted")
+
     def _set(self, **fields: Any) -> None:
         for name, value in fields.items():
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, read_only(value))
 
     def __reduce__(self) -> tuple:
         for name in self._fields:
@@ -234,7 +241,7 @@ def _hashable(value: Any) -> Any:
 def _columns(on: Any) -> tuple[int, ...] | None:
     if on is None:
         return None
-    items = [on] if isinstance(on, numbers.Integral) else list(on)
+    items = list(on) if np.iterable(on) else [on]
     columns = tuple(check_integer(item, "on", minimum=0) for item in items)
     if not columns or len(set(columns)) != len(columns):
         raise ValueError(f"on must name different columns, at least one, got {on!r}")
@@ -295,8 +302,13 @@ class RadialKernel(_Leaf):
         shape = 0.0
         if isinstance(profile, str):
             shape = shape_parameter(profile, parameter)
+        elif parameter is not None:
+            raise ValueError(
+                f"parameter belongs to a built-in profile; a function has its own, got {parameter!r}"
+            )
         elif not callable(profile if profile is not None else log_profile):
-            raise TypeError("profile must be a function of s = (d / h)**2, or a name")
+            word, also = ("log_profile", "") if profile is None else ("profile", ", or a name")
+            raise TypeError(f"{word} must be a function of s = (d / h)**2{also}")
         metric, columns, ruler = as_metric(metric), _columns(on), as_bandwidth(bandwidth)
         if isinstance(ruler, np.ndarray):
             if (ruler.ndim == 1 and not metric.scalable) or (ruler.ndim == 2 and metric.name != "euclidean"):
@@ -350,13 +362,16 @@ class RadialKernel(_Leaf):
         if self.named is None:
             raise ValueError(f"kernel {self!r}: the normalising constant of a user's profile is not known")
         dimension = len(self.on) if self.on is not None else dimension
+        ruler = self.ruler
+        for array in (ruler, self.metric.parameter):
+            if isinstance(array, np.ndarray) and array.shape[0] != dimension:
+                raise ValueError(f"kernel {self!r} is made for {array.shape[0]} columns, not for {dimension}")
         if self.metric.name == "mahalanobis":
             jacobian = 0.5 * np.linalg.slogdet(self.metric.parameter)[1]
         elif self.metric.name == "euclidean":
             jacobian = 0.0
         else:
             raise ValueError(f"kernel {self!r}: no normalising constant is known for metric {self.metric!r}")
-        ruler = self.ruler
         if isinstance(ruler, VaryingBandwidth):
             raise ValueError(f"kernel {self!r}: a varying bandwidth has no one normalising constant")
         if np.ndim(ruler) == 2:
@@ -526,7 +541,8 @@ class SumKernel(Kernel):
         return self.left.full_support or self.right.full_support
 
     def __repr__(self) -> str:
-        return f"{self.left!r} + {self.right!r}"
+        right = f"({self.right!r})" if isinstance(self.right, SumKernel) else repr(self.right)
+        return f"{self.left!r} + {right}"
 
 
 class ProductKernel(Kernel):
@@ -579,7 +595,7 @@ class HollowKernel(_Wrapper):
 
 
 class MaskedKernel(_Wrapper):
-    """K with weight 0 where the mask is False."""
+    """K with weight 0 where the mask is False; adaptive parts choose among the samples that it lets through."""
 
     _fields = ("kernel", "mask")
 

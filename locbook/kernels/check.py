@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._validation import as_real, check_integer
-from .base import Kernel, NeighborKernel, RadialKernel
+from .base import Kernel, NeighborKernel, RadialKernel, VonMisesKernel
+from .metrics import periodic
 
 
 class Finding(NamedTuple):
@@ -80,7 +81,9 @@ def check_kernel(
 
     Notes
     -----
-    Decay is measured in the distance of the kernel's first leaf that has one, else in the Euclidean distance.
+    Decay is measured in the distances that the kernel's leaves look at (a bandwidth for each column is their unit;
+    angles are measured round the circle), else in the Euclidean distance. A sample counts as farther if it is
+    farther by one of them and nearer by none.
 
     Examples
     --------
@@ -118,25 +121,35 @@ def check_kernel(
     )
 
 
+def _rulers(kernel: Kernel, n_columns: int) -> list[Kernel]:
+    """Kernels whose log-weights are minus the distances that the leaves look at."""
+    found = []
+    for leaf in kernel.leaves():
+        if isinstance(leaf, RadialKernel):
+            units = leaf.ruler if isinstance(leaf.ruler, np.ndarray) else 1.0
+            found.append(RadialKernel("laplace", units, metric=leaf.metric, on=leaf.on))
+        elif isinstance(leaf, NeighborKernel):
+            found.append(RadialKernel("laplace", metric=leaf.metric, on=leaf.on))
+        elif isinstance(leaf, VonMisesKernel):
+            angle = periodic(2 * np.pi)
+            found.extend(RadialKernel("laplace", metric=angle, on=c) for c in leaf.columns(n_columns))
+    return list(dict.fromkeys(found)) or [RadialKernel("laplace")]
+
+
 def _largest_rise(kernel: Kernel, points: np.ndarray, w: np.ndarray) -> tuple[float, tuple[int, int, int]]:
-    """Largest rise of a weight above the smallest weight of all strictly nearer samples."""
-    leaf = next((k for k in kernel.leaves() if isinstance(k, (RadialKernel, NeighborKernel))), None)
-    ruler = (
-        RadialKernel("laplace", 1.0, metric=leaf.metric, on=leaf.on) if leaf else RadialKernel("laplace", 1.0)
-    )
+    """Largest rise of a weight above that of a nearer sample, with (query, nearer, farther)."""
+    rulers = _rulers(kernel, points.shape[1])
+    distances = np.stack([-ruler.log(points, points) for ruler in rulers])
     worst, where = 0.0, (0, 0, 0)
-    for i, distance in enumerate(-ruler.log(points, points)):
-        order = np.argsort(distance, kind="stable")
-        sorted_distance, sorted_weight = distance[order], w[i, order]
-        # how many are strictly nearer, to rounding
-        nearer = np.searchsorted(sorted_distance, sorted_distance * (1 - 1e-9), side="left")
-        lowest = np.minimum.accumulate(sorted_weight)
-        has = np.flatnonzero(nearer > 0)
-        if not len(has):
-            continue
-        rises = sorted_weight[has] - lowest[nearer[has] - 1]
-        k = int(np.argmax(rises))
-        if rises[k] > worst:
-            near = int(np.argmin(sorted_weight[: nearer[has[k]]]))
-            worst, where = float(rises[k]), (i, int(order[near]), int(order[has[k]]))
+    for i in range(len(points)):
+        by_distance = w[i, np.argsort(distances[0, i], kind="stable")]
+        if len(rulers) == 1 and (by_distance - np.minimum.accumulate(by_distance)).max() <= worst:
+            continue  # nothing here can be worse: most rows end here, before all pairs are compared
+        near, far = distances[:, i, :, None], distances[:, i, None, :]
+        # farther by no distance, and nearer by one, rounding apart
+        nearer = (near <= far).all(axis=0) & (near < far * (1 - 1e-9)).any(axis=0)
+        rises = np.where(nearer, w[i, None, :] - w[i, :, None], 0.0)
+        pair = np.unravel_index(np.argmax(rises), rises.shape)
+        if rises[pair] > worst:
+            worst, where = float(rises[pair]), (i, *pair)
     return worst, where

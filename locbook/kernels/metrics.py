@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .._validation import check_positive, check_square_matrix, check_vector
+from .._validation import check_option, check_positive, check_square_matrix, check_vector, read_only
 
 EUCLIDEAN, MANHATTAN, CHEBYSHEV, MINKOWSKI, MATRIX = 0, 1, 2, 3, 4
 HAMMING, HAVERSINE, PERIODIC, COSINE, NAN_EUCLIDEAN, USER = 5, 6, 7, 8, 9, 10
@@ -74,8 +74,8 @@ class Metric:
     """
 
     def __init__(self, name: str, parameter: Any = None):
-        self.name = name
-        self.parameter = parameter
+        check_option(name, "name", (*_CODES, "user"))
+        self.__setstate__({"name": name, "parameter": parameter})
 
     @property
     def code(self) -> int:
@@ -123,6 +123,12 @@ class Metric:
             raise ValueError(f"metric 'haversine' needs 2 columns (latitude, longitude), got {n_columns}")
         return np.empty(0)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a metric is immutable; build a new one instead of setting {name!r}")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update((name, read_only(value)) for name, value in state.items())
+
     def _key(self) -> tuple:
         value = self.parameter
         return (self.name, (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value)
@@ -140,7 +146,7 @@ class Metric:
             return getattr(self.parameter, "__name__", "function")
         value = self.parameter
         if isinstance(value, np.ndarray):
-            value = value.item() if value.size == 1 else value.tolist()
+            value = value.item() if value.shape == (1,) else value.tolist()
         return f"{self.name}({value!r})"
 
 
@@ -165,8 +171,9 @@ def mahalanobis(covariance: np.ndarray) -> Metric:
 
 def periodic(period: float | np.ndarray) -> Metric:
     """Euclidean distance on a torus: one period for all columns, or one for each, in the units of the column."""
-    values = check_vector(np.atleast_1d(np.asarray(period, dtype=np.float64)), "period", positive=True)
-    return Metric("periodic", values)
+    many = np.iterable(period) and not isinstance(period, str)
+    values = period if many else [check_positive(period, "period")]
+    return Metric("periodic", check_vector(values, "period", positive=True))
 
 
 def as_metric(metric: str | Metric | Callable) -> Metric:
@@ -198,8 +205,8 @@ _JIT = {"cache": True, "error_model": "numpy", "nogil": True}
 
 
 @njit(**_JIT)
-def _sum_of_powers(code, q, tile, n, columns, scale, p, out):
-    """Euclidean, Manhattan, Chebyshev and Minkowski: ``out`` gets sum, maximum or sum of powers."""
+def _sum_of_differences(code, q, tile, n, columns, scale, out):
+    """Euclidean, Manhattan and Chebyshev: ``out`` gets the sum or the maximum, squared."""
     for j in range(n):
         out[j] = 0.0
     for c in range(columns.size):
@@ -213,20 +220,31 @@ def _sum_of_powers(code, q, tile, n, columns, scale, p, out):
         elif code == MANHATTAN:
             for j in range(n):
                 out[j] += abs(at - x[j]) * unit
-        elif code == CHEBYSHEV:
+        else:
             for j in range(n):
                 difference = abs(at - x[j]) * unit
                 if difference > out[j]:
                     out[j] = difference
-        else:
-            for j in range(n):
-                out[j] += (abs(at - x[j]) * unit) ** p
-    if code in (MANHATTAN, CHEBYSHEV):
+    if code != EUCLIDEAN:
         for j in range(n):
             out[j] *= out[j]
-    elif code == MINKOWSKI:
+
+
+@njit(**_JIT)
+def _minkowski(q, tile, n, columns, scale, p, out, work):
+    """In units of the largest difference, so that no power is beyond all floats."""
+    _sum_of_differences(CHEBYSHEV, q, tile, n, columns, scale, out)
+    for j in range(n):
+        work[j] = 0.0
+    for c in range(columns.size):
+        at, unit = q[columns[c]], scale[c]
+        x = tile[columns[c]]
         for j in range(n):
-            out[j] = out[j] ** (2.0 / p)
+            if 0.0 < out[j] < math.inf:
+                work[j] += (abs(at - x[j]) * unit / math.sqrt(out[j])) ** p
+    for j in range(n):
+        if 0.0 < out[j] < math.inf:
+            out[j] *= work[j] ** (2.0 / p)
 
 
 @njit(**_JIT)
@@ -269,7 +287,7 @@ def _haversine(q, tile, n, columns, out):
         a = math.sin(0.5 * (latitude - tile[columns[0], j])) ** 2
         b = math.sin(0.5 * (longitude - tile[columns[1], j])) ** 2
         h = a + math.cos(latitude) * math.cos(tile[columns[0], j]) * b
-        angle = 2.0 * math.asin(min(1.0, math.sqrt(h)))
+        angle = 2.0 * math.asin(min(1.0, math.sqrt(max(0.0, h))))  # h lies in [0, 1] but for rounding
         out[j] = angle * angle
 
 
@@ -350,9 +368,10 @@ def metric_row(code, q, tile, n, columns, scale, parameters, out, work):
     out, work : arrays, shape (>= n,)
         The answer and scratch.
     """
-    if code <= MINKOWSKI:
-        p = parameters[0] if code == MINKOWSKI else 2.0
-        _sum_of_powers(code, q, tile, n, columns, scale, p, out)
+    if code <= CHEBYSHEV:
+        _sum_of_differences(code, q, tile, n, columns, scale, out)
+    elif code == MINKOWSKI:
+        _minkowski(q, tile, n, columns, scale, parameters[0], out, work)
     elif code == MATRIX:
         _matrix(q, tile, n, columns, parameters, out, work)
     elif code == HAMMING:
