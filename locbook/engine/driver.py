@@ -21,7 +21,7 @@ import numpy as np
 from .._validation import check_integer
 from .plan import Plan
 from .problem import Problem
-from .sweep import DIAGONAL, TOP, sweep
+from .sweep import DENSE, DIAGONAL, TOP, sweep
 
 #: Queries in a block, and samples in a chunk: about a million pairs a call, some milliseconds.
 BLOCK, CHUNK = 256, 4096
@@ -134,7 +134,7 @@ def run(
     Raises
     ------
     ValueError
-        If a user's profile or distance gave a negative or NaN value, or weights overflow.
+        If a user's profile or distance raised or gave a negative or NaN value, or weights overflow.
     """
     m, d = problem.queries.shape
     n = len(problem.samples)
@@ -144,6 +144,7 @@ def run(
     width = tile if tile is not None else int(np.clip(TILE // max(d, p, 1), 32, 512))
     block = max(1, min(block, -(-m // get_num_threads())))
     chunk = max(1, min(chunk, (1 << 22) // max(d, p, 1)))
+    width = min(width, chunk)
     multiplicity = np.empty(0)
     if problem.sample_weight is not None:
         with np.errstate(divide="ignore"):
@@ -199,10 +200,19 @@ def run(
     bad = sum(_get_pool(get_num_threads()).map(task, starts)) if threads > 1 else sum(map(task, starts))
     if bad:
         raise ValueError(
-            f"kernel {problem.kernel!r}: a user's function gave {bad} values that are negative, NaN or infinite"
+            f"kernel {problem.kernel!r}: a user's function raised an exception, or gave values that are negative, "
+            f"NaN or infinite ({bad} in all)"
         )
-    if reduction < TOP and not np.isfinite(state.total).all():
+    if reduction < TOP:
+        check_overflow(problem, state.total)
+    elif reduction == DENSE:
+        check_overflow(problem, state.sums)
+    return state
+
+
+def check_overflow(problem: Problem, weights: np.ndarray) -> None:
+    """Refuse weights or log-weights that are NaN or infinite; a log-weight may be ``-inf``."""
+    if not (weights < np.inf).all():
         raise ValueError(
             f"kernel {problem.kernel!r}: the weights overflow; scale the data or the kernel down"
         )
-    return state

@@ -201,10 +201,20 @@ def _(kernel: base.VonMisesKernel, builder: _Builder) -> None:
     builder.step(p.VON_MISES, kernel.columns(builder.problem.queries.shape[1]), number_start=start)
 
 
+class NearestKernel(base.NeighborKernel):
+    """The nearest samples, all that tie, whatever their multiplicities; none where no sample takes part."""
+
+    def __init__(self, *, metric: Metric, on: Any):
+        super().__init__(1, ties="include", metric=metric, on=on)
+
+
 @_lower.register
 def _(kernel: base.NeighborKernel, builder: _Builder) -> None:
     columns = kernel.columns(builder.problem.queries.shape[1])
-    found = _k_nearest(builder, columns, kernel.metric, kernel.n_neighbors)
+    if isinstance(kernel, NearestKernel):
+        found = _nearest(builder, columns, kernel.metric)
+    else:
+        found = _k_nearest(builder, columns, kernel.metric, kernel.n_neighbors)
     slot = len(builder.query_data)
     share = np.full_like(found.share, -1.0) if kernel.ties == "include" else found.share
     builder.query_data.extend([found.squared, found.row.astype(np.float64), share])
@@ -290,12 +300,10 @@ def _(kernel: base.HollowKernel, builder: _Builder) -> None:
 
 @_lower.register
 def _(kernel: base.MaskedKernel, builder: _Builder) -> None:
-    shape = (len(builder.problem.queries), len(builder.problem.samples))
-    mask = kernel.mask
-    if mask.shape[0] != shape[0] and mask.shape[0] > builder.problem.query_ids.max():
-        mask = mask[builder.problem.query_ids]  # some rows of the problem that the mask was made for
-    if mask.shape != shape:
+    shape = (builder.problem.n_queries, len(builder.problem.samples))
+    if kernel.mask.shape != shape:
         raise ValueError(f"mask of the kernel has shape {kernel.mask.shape}, but the problem is {shape}")
+    mask = builder.problem.of_queries(kernel.mask)
     outer, builder.local_masks = builder.local_masks, (*builder.local_masks, mask)
     _lower(kernel.kernel, builder)
     builder.local_masks = outer
@@ -310,35 +318,36 @@ class _KthNeighbor:
     share: np.ndarray
 
 
-def _k_nearest(builder: _Builder, columns: np.ndarray, metric: Metric, k: int) -> _KthNeighbor:
+def _k_nearest(
+    builder: _Builder, columns: np.ndarray, metric: Metric, k: int, *, copies: bool = False
+) -> _KthNeighbor:
     """The k-th neighbour of each query: squared distance, row, and the share of its multiplicity that makes up k.
 
     With multiplicities the nearest are counted until they add up to k, as if each row stood there that many times.
+    A hollow kernel leaves a sample out with all its multiplicity; ``copies`` leaves out one, and the others count.
     """
     from .reductions import top
 
     problem = builder.problem
-    weights = problem.sample_weight
-    n = len(problem.samples)
-    if weights is None:
-        available, room = n, k
-    else:
-        # the most rows that may be needed: the smallest multiplicities that add up to k
-        ascending = np.cumsum(np.sort(weights[weights > 0]))
-        available, room = float(ascending[-1]), int(np.searchsorted(ascending, k * (1 - 1e-12))) + 1
-    least = available - (1 if builder.hollow and weights is None else 0)
-    if k > least * (1 + 1e-12):
+    weights = np.ones(len(problem.samples)) if problem.sample_weight is None else problem.sample_weight
+    wanted = np.full(len(problem.queries), float(k))
+    available = weights.sum()
+    left_out = weights[problem.query_ids] if builder.hollow else np.zeros(1)
+    if copies:
+        wanted -= np.maximum(left_out - 1.0, 0.0)
+        left_out = np.minimum(left_out, 1.0)
+    least = available - left_out.max()
+    if k > least + 1e-12 * available:
         others = " others" if builder.hollow else ""
         raise ValueError(f"n_neighbors must be at most the {least:g}{others} samples there are, got {k}")
-    plan = make_score_plan(problem, columns, metric, builder)
-    scores, rows = top(problem, plan, min(room, n))
-    if weights is None:
-        counted = np.arange(1.0, rows.shape[1] + 1)[None, :].repeat(len(rows), axis=0)
-        own = np.ones_like(counted)
-    else:
-        own = np.where(rows >= 0, weights[rows], 0.0)
-        counted = np.cumsum(own, axis=1)
-    reached = (counted >= k * (1 - 1e-12)) & (rows >= 0)
+    # the most rows that may be needed: the smallest multiplicities that add up to k
+    room = int(np.searchsorted(np.cumsum(np.sort(weights[weights > 0])), k * (1 - 1e-12))) + 1
+    scores, rows = top(
+        problem, make_score_plan(problem, columns, metric, builder), min(room, len(problem.samples))
+    )
+    own = np.where(rows >= 0, weights[rows], 0.0)
+    counted = np.cumsum(own, axis=1)
+    reached = (counted >= wanted[:, None] * (1 - 1e-12)) & (rows >= 0)
     last = np.where(reached.any(axis=1), reached.argmax(axis=1), (rows >= 0).sum(axis=1) - 1)
     line = np.arange(len(rows))
     empty = last < 0  # a query that the mask leaves without any sample
@@ -346,8 +355,15 @@ def _k_nearest(builder: _Builder, columns: np.ndarray, metric: Metric, k: int) -
     before = counted[line, last] - own[line, last]
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.clip(np.where(own[line, last] > 0, (k - before) / own[line, last], 1.0), 0.0, 1.0)
-    squared = np.where(empty, -1.0, -scores[line, last])
+    squared = np.where(empty, -1.0, np.where(wanted > 0, -scores[line, last], 0.0))
     return _KthNeighbor(squared, rows[line, last], share)
+
+
+def _nearest(builder: _Builder, columns: np.ndarray, metric: Metric) -> _KthNeighbor:
+    from .reductions import top
+
+    scores, rows = top(builder.problem, make_score_plan(builder.problem, columns, metric, builder), 1)
+    return _KthNeighbor(np.where(rows < 0, -1.0, -scores)[:, 0], rows[:, 0], np.ones(len(rows)))
 
 
 def resolve_bandwidth(
@@ -355,16 +371,12 @@ def resolve_bandwidth(
 ) -> np.ndarray:
     """The bandwidths of the queries, or of the samples, as an array."""
     problem = builder.problem
-    m, n = len(problem.queries), len(problem.samples)
+    n = len(problem.samples)
     if ruler.values is not None:
-        values = ruler.values
-        if ruler.side == "query" and len(values) != m and len(values) > problem.query_ids.max():
-            values = values[problem.query_ids]
-        wanted = m if ruler.side == "query" else n
-        if len(values) != wanted:
-            name = "queries" if ruler.side == "query" else "samples"
-            raise ValueError(f"bandwidth has {len(values)} entries, but there are {wanted} {name}")
-        return values
+        wanted, name = (problem.n_queries, "queries") if ruler.side == "query" else (n, "samples")
+        if len(ruler.values) != wanted:
+            raise ValueError(f"bandwidth has {len(ruler.values)} entries, but there are {wanted} {name}")
+        return problem.of_queries(ruler.values) if ruler.side == "query" else ruler.values
     if ruler.side == "sample":
         # each sample's distance to its k-th other sample, whatever the query sees
         own = Problem(
@@ -377,9 +389,10 @@ def resolve_bandwidth(
             problem.dtype,
         )
         builder = _Builder(own, True, hollow=True)
-    found = _k_nearest(builder, columns, metric, ruler.n_neighbors)
+    found = _k_nearest(builder, columns, metric, ruler.n_neighbors, copies=ruler.side == "sample")
     widths = np.sqrt(np.maximum(found.squared, 0.0)) * (1 + 1e-12)
     used = problem.samples[:, columns]
-    spread = float(np.nanmax(np.nanmax(used, axis=0).astype(np.float64) - np.nanmin(used, axis=0)))
+    low, high = (extreme.reduce(used, axis=0).astype(np.float64) for extreme in (np.fmin, np.fmax))
+    spread = float(np.fmax.reduce(high - low, initial=0.0))  # fmin and fmax pass over NaN
     floor = 1e-9 * spread if spread > 0 else 1.0
     return np.maximum(widths, floor) * ruler.scale

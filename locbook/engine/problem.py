@@ -21,7 +21,7 @@ from .._validation import (
     result_dtype,
 )
 from ..kernels.base import Kernel
-from ..kernels.constructors import get_kernel
+from ..kernels.constructors import make_kernel
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Problem:
     dtype : dtype
         Of the answer.
     index : pandas index or None
+    n_queries : int
+        How many queries there were before :meth:`rows` took some: what is given for each query has that length.
     """
 
     queries: np.ndarray
@@ -50,6 +52,16 @@ class Problem:
     query_ids: np.ndarray
     dtype: np.dtype
     index: Any = None
+    n_queries: int = -1
+
+    def __post_init__(self):
+        if self.n_queries < 0:
+            object.__setattr__(self, "n_queries", len(self.queries))
+
+    def of_queries(self, array: np.ndarray) -> np.ndarray:
+        """The rows of these queries in an array that has one for each of the first problem's queries."""
+        whole = np.array_equal(self.query_ids, np.arange(self.n_queries))
+        return array if whole else array[self.query_ids]
 
     @classmethod
     def check(
@@ -69,7 +81,7 @@ class Problem:
             Naming the parameter; see :mod:`locbook._validation`.
         """
         if isinstance(kernel, str):
-            kernel = get_kernel(kernel)()
+            kernel = make_kernel(kernel)
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel must be a Kernel or a name, got {type(kernel).__name__}")
         index = getattr(queries, "index", None) if hasattr(queries, "iloc") else None

@@ -17,8 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from ..kernels import metrics, profiles
 from ..kernels.metrics import USER, metric_row
 from ..kernels.profiles import USER_PROFILE, profile_row
+from . import user
+from .cache import made_from
 from .user import call_metric, call_profile
 
 JIT = {"cache": True, "error_model": "numpy", "nogil": True}
@@ -65,7 +68,7 @@ def _distance(step, columns, numbers, log, q, i, tile, n, query_data, sample_dat
     parameters = numbers[start + 2 + count : start + 2 + count + step[PARAMETER_COUNT]]
     bad = 0
     if step[METRIC] == USER:
-        bad += call_metric(step[METRIC_ADDRESS], q, tile, tile.shape[1], columns, count, n, row)
+        bad += n - call_metric(step[METRIC_ADDRESS], q, tile, tile.shape[1], columns, count, n, row)
     else:
         metric_row(step[METRIC], q, tile, n, columns, scale, parameters, row, work)
     squared = numbers[start + 1]
@@ -79,7 +82,15 @@ def _distance(step, columns, numbers, log, q, i, tile, n, query_data, sample_dat
         for j in range(n):
             row[j] /= widths[first + j]
     if step[PROFILE] == USER_PROFILE:
-        bad += call_profile(step[PROFILE_ADDRESS], row, n)
+        # infinitely far (no column in common, or beyond all floats): weight 0, whatever the user's function says
+        for j in range(n):
+            work[j] = row[j]
+            if row[j] == math.inf:
+                row[j] = 0.0
+        bad += n - call_profile(step[PROFILE_ADDRESS], row, n)
+        for j in range(n):
+            if work[j] == math.inf:
+                row[j] = -math.inf if step[EXTRA] == 1 else 0.0
     else:
         profile_row(step[PROFILE], numbers[start], row, n)
     if log and step[EXTRA] == 0:  # a profile that returns K in a program of logarithms
@@ -204,7 +215,7 @@ def evaluate_row(program, q, query_id, i, tile, n, ids, first, query_data, sampl
             top += 1
             parameters = program.numbers[step[NUMBER_START] : step[NUMBER_START] + step[PARAMETER_COUNT]]
             if step[METRIC] == USER:
-                bad += call_metric(
+                bad += n - call_metric(
                     step[METRIC_ADDRESS], q, tile, tile.shape[1], columns, count, n, stack[top]
                 )
             else:
@@ -253,3 +264,6 @@ def evaluate_row(program, q, query_id, i, tile, n, ids, first, query_data, sampl
                 if not mask[first + j]:
                     stack[top, j] = zero
     return bad
+
+
+made_from(evaluate_row, metrics, profiles, user)

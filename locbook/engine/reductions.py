@@ -26,11 +26,12 @@ import numpy as np
 
 from .._validation import check_integer, check_option
 from ..kernels import base
+from ..kernels.bandwidth import LARGEST
 from ..kernels.base import Kernel
 from ..kernels.metrics import Metric, as_metric
 from . import sweep as s
-from .driver import make_state, run
-from .plan import Plan, _Builder, make_plan, make_score_plan
+from .driver import check_overflow, make_state, run
+from .plan import NearestKernel, Plan, _Builder, make_plan, make_score_plan
 from .problem import Problem
 
 EMPTY = ("nan", "nearest", "mean", "raise")
@@ -80,6 +81,10 @@ def _distance_leaf(kernel: Kernel) -> base.RadialKernel | base.NeighborKernel | 
     return next((k for k in kernel.leaves() if isinstance(k, (base.RadialKernel, base.NeighborKernel))), None)
 
 
+def _largest(array: np.ndarray) -> float:
+    return max(-float(np.fmin.reduce(array, axis=None)), float(np.fmax.reduce(array, axis=None)))
+
+
 def _restrictions(kernel: Kernel, inner: Kernel) -> Kernel:
     """``inner`` under every hollow and mask that stands in ``kernel``."""
     for part in kernel.parts:
@@ -95,7 +100,7 @@ def _fallback_kernel(kernel: Kernel, empty: str) -> Kernel:
     leaf = _distance_leaf(kernel)
     if leaf is None:
         raise ValueError(f"empty='nearest' needs a kernel with a distance, got {kernel!r}")
-    return _restrictions(kernel, base.NeighborKernel(1, ties="include", metric=leaf.metric, on=leaf.on))
+    return _restrictions(kernel, NearestKernel(metric=leaf.metric, on=leaf.on))
 
 
 def fill_empty(
@@ -126,20 +131,26 @@ def fill_empty(
     ValueError
         Under ``"raise"``, with the count.
     """
-    check_option(empty, "empty", EMPTY)
-    if not empty_rows.any():
-        return answer
-    rows = np.flatnonzero(empty_rows)
     kernel = problem.kernel
+    rows = np.flatnonzero(empty_rows)
+    policies = [empty] if empty in ("nearest", "mean") else []
     if kernel.full_support and problem.mask is None and _distance_leaf(kernel) is not None:
-        empty = "nearest"  # the weights are positive, only too small for a float: take their limit
-    if empty in ("nearest", "mean"):
-        answer[rows] = again(problem.rows(rows, _fallback_kernel(kernel, empty)))
-        rows = rows[np.isnan(answer[rows]).reshape(len(rows), -1).any(axis=1)]
+        # the weights are positive, only too small for a float: take their limit
+        policies.insert(0, "nearest")
+    for policy in policies:
+        if len(rows):
+            answer[rows] = again(problem.rows(rows, _fallback_kernel(kernel, policy)))
+            rows = rows[np.isnan(answer[rows]).reshape(len(rows), -1).any(axis=1)]
     if not len(rows):
         return answer
-    message = f"{len(rows)} of {len(problem.queries)} queries have no sample with a positive weight"
-    message += f" (first: row {rows[0]})"
+    if max(_largest(problem.queries[rows]), _largest(problem.samples)) > LARGEST:
+        raise ValueError(
+            f"queries and samples must not go beyond {LARGEST}, where squared distances overflow"
+        )
+    message = (
+        f"{len(rows)} of {problem.n_queries} queries have no sample with a positive weight "
+        f"(first: row {problem.query_ids[rows[0]]})"
+    )
     if empty == "raise":
         raise ValueError(message + "; widen the kernel or choose another `empty`")
     if warn:
@@ -165,12 +176,16 @@ def mean(
     problem: Problem, values: np.ndarray, empty: str = "nan", *, warn: bool = True, **sizes: int
 ) -> np.ndarray:
     """Weighted mean of ``values`` (n, p) around each query, shape (m, p), float64."""
+    check_option(empty, "empty", EMPTY)
+    # a sum of the largest floats overflows where their mean does not
+    unit = 2.0**64 if values.dtype == np.float64 and _largest(values) > 1e280 else 1.0
+    scaled = values / unit if unit > 1.0 else values
 
     def ratio(problem: Problem) -> np.ndarray:
         state = make_state(len(problem.queries), values.shape[1])
-        run(s.MEAN, problem, make_plan(problem), state, values=values, **sizes)
+        run(s.MEAN, problem, make_plan(problem), state, values=scaled, **sizes)
         with np.errstate(invalid="ignore"):
-            return np.where(state.total[:, None] > 0, state.sums / state.total[:, None], np.nan)
+            return np.where(state.total[:, None] > 0, state.sums / state.total[:, None] * unit, np.nan)
 
     answer = ratio(problem)
     return fill_empty(problem, np.isnan(answer[:, 0]), empty, ratio, answer, warn=warn)
@@ -217,12 +232,16 @@ def classes(
     problem: Problem, labels: np.ndarray, n_classes: int, empty: str = "nan", **sizes: int
 ) -> np.ndarray:
     """Share of the weight that each class has around each query, shape (m, c), float64; rows sum to 1."""
+    check_option(empty, "empty", EMPTY)
+    labels = np.ascontiguousarray(labels, dtype=np.int64)  # the one type that compiled code knows
+    if labels.shape != (len(problem.samples),) or labels.min() < 0 or labels.max() >= n_classes:
+        raise ValueError(f"labels must be one code in 0..{n_classes - 1} for each sample")
 
     def shares(problem: Problem) -> np.ndarray:
         state = make_state(len(problem.queries), n_classes)
         run(s.CLASSES, problem, make_plan(problem), state, labels=labels, **sizes)
-        with np.errstate(invalid="ignore"):
-            return state.sums / state.total[:, None]
+        with np.errstate(invalid="ignore"):  # by their own sum: one class alone has exactly 1
+            return state.sums / state.sums.sum(axis=1, keepdims=True)
 
     answer = shares(problem)
     return fill_empty(problem, np.isnan(answer[:, 0]), empty, shares, answer)
@@ -236,6 +255,7 @@ def quantile(
     The quantile at level q is the smallest value at which the share of the weight reaches q (the inverse of the
     weighted distribution function; ``method="inverted_cdf"`` of ``numpy.quantile``).
     """
+    check_option(empty, "empty", EMPTY)
 
     def one(problem: Problem) -> np.ndarray:
         plan = make_plan(problem)
@@ -308,8 +328,12 @@ def dense_weights(kernel: Kernel, queries: np.ndarray, samples: np.ndarray, *, l
     problem = Problem.check(queries, samples, kernel)
     weights, logarithmic = _dense(problem, True if log else None)
     if logarithmic and not log:
-        np.exp(weights, out=weights)
-    return weights.astype(problem.dtype, copy=False)
+        with np.errstate(over="ignore"):
+            np.exp(weights, out=weights)
+    with np.errstate(over="ignore"):
+        weights = weights.astype(problem.dtype, copy=False)
+    check_overflow(problem, weights)
+    return weights
 
 
 def normalized_weights(problem: Problem, empty: str = "nan", *, warn: bool = True) -> np.ndarray:
@@ -317,6 +341,7 @@ def normalized_weights(problem: Problem, empty: str = "nan", *, warn: bool = Tru
 
     Under ``"nan"`` such a row is all 0: the one case in which a row does not sum to 1.
     """
+    check_option(empty, "empty", EMPTY)
 
     def normalized(problem: Problem) -> np.ndarray:
         weights, logarithmic = _dense(problem, None)
@@ -324,8 +349,9 @@ def normalized_weights(problem: Problem, empty: str = "nan", *, warn: bool = Tru
             shift = weights.max(axis=1, keepdims=True)
             np.subtract(weights, np.where(np.isneginf(shift), 0.0, shift), out=weights)
             np.exp(weights, out=weights)
-        total = weights.sum(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = weights.sum(axis=1, keepdims=True)
+            check_overflow(problem, total)
             return np.divide(weights, total, out=weights)
 
     answer = normalized(problem)

@@ -56,20 +56,26 @@ def distances(
             return np.array([[value(q, x) for x in samples] for q in queries], dtype=float)
 
 
-def _kth_distance(d: np.ndarray, k: int, excluded: bool) -> np.ndarray:
-    if excluded:
-        d = np.where(np.eye(len(d), dtype=bool), np.inf, d)
-    return np.sort(d, axis=1)[:, k - 1]
+def _rivals(d: np.ndarray, taken: np.ndarray | None) -> np.ndarray:
+    """The distances, infinite where a sample is no neighbour to choose."""
+    return d if taken is None else np.where(taken, d, np.inf)
+
+
+def _kth_distance(d: np.ndarray, k: int) -> np.ndarray:
+    """The k-th smallest of each row, or the largest finite one where there are fewer."""
+    return np.sort(d, axis=1)[np.arange(len(d)), np.clip(np.isfinite(d).sum(1), 1, k) - 1]
 
 
 @singledispatch
-def weights(kernel: Kernel, queries: np.ndarray, samples: np.ndarray, hollow: bool = False) -> np.ndarray:
-    """Weights of all pairs, shape (m, n), not normalised; ``hollow`` says that a kernel around it is hollow."""
+def weights(
+    kernel: Kernel, queries: np.ndarray, samples: np.ndarray, taken: np.ndarray | None = None
+) -> np.ndarray:
+    """Weights of all pairs, shape (m, n), not normalised; ``taken`` says who may be a neighbour of whom."""
     raise TypeError(f"no twin for {kernel!r}")
 
 
 @weights.register
-def _(kernel: base.RadialKernel, queries, samples, hollow=False):
+def _(kernel: base.RadialKernel, queries, samples, taken=None):
     columns = kernel.columns(queries.shape[1])
     q, x, ruler = queries[:, columns], samples[:, columns], kernel.ruler
     if isinstance(ruler, VaryingBandwidth):
@@ -77,8 +83,11 @@ def _(kernel: base.RadialKernel, queries, samples, hollow=False):
         if ruler.values is not None:
             h = ruler.values
         else:
-            between = distances(x, x, kernel.metric) if ruler.side == "sample" else d
-            h = _kth_distance(between, ruler.n_neighbors, hollow or ruler.side == "sample") * (1 + 1e-12)
+            if ruler.side == "sample":  # to the k-th other sample
+                rivals = _rivals(distances(x, x, kernel.metric), ~np.eye(len(x), dtype=bool))
+            else:
+                rivals = _rivals(d, taken)
+            h = _kth_distance(rivals, ruler.n_neighbors) * (1 + 1e-12)
             spread = np.ptp(x, axis=0).max()
             h = np.maximum(h, 1e-9 * spread if spread > 0 else 1.0) * ruler.scale
         u = d / (h[:, None] if ruler.side == "query" else h[None, :])
@@ -124,13 +133,13 @@ def profile_weights(kernel: base.RadialKernel, u: np.ndarray) -> np.ndarray:
 
 
 @weights.register
-def _(kernel: base.SoftmaxKernel, queries, samples, hollow=False):
+def _(kernel: base.SoftmaxKernel, queries, samples, taken=None):
     columns = kernel.columns(queries.shape[1])
     return np.exp(queries[:, columns] @ samples[:, columns].T / kernel.temperature)
 
 
 @weights.register
-def _(kernel: base.VonMisesKernel, queries, samples, hollow=False):
+def _(kernel: base.VonMisesKernel, queries, samples, taken=None):
     columns = kernel.columns(queries.shape[1])
     return np.exp(
         kernel.concentration * np.cos(queries[:, None, columns] - samples[None][..., columns]).sum(-1)
@@ -138,57 +147,59 @@ def _(kernel: base.VonMisesKernel, queries, samples, hollow=False):
 
 
 @weights.register
-def _(kernel: base.NeighborKernel, queries, samples, hollow=False):
+def _(kernel: base.NeighborKernel, queries, samples, taken=None):
     columns = kernel.columns(queries.shape[1])
-    d = distances(queries[:, columns], samples[:, columns], kernel.metric)
-    if hollow:
-        d = np.where(np.eye(len(d), dtype=bool), np.inf, d)
+    d = _rivals(distances(queries[:, columns], samples[:, columns], kernel.metric), taken)
     if kernel.ties == "include":
-        return (d <= np.sort(d, axis=1)[:, [kernel.n_neighbors - 1]]).astype(float)
-    result = np.zeros_like(d)
-    np.put_along_axis(result, np.argsort(d, axis=1, kind="stable")[:, : kernel.n_neighbors], 1.0, axis=1)
-    return result
+        chosen = d <= _kth_distance(d, kernel.n_neighbors)[:, None]
+    else:
+        chosen = np.zeros(d.shape, dtype=bool)
+        np.put_along_axis(chosen, np.argsort(d, axis=1, kind="stable")[:, : kernel.n_neighbors], True, axis=1)
+    return (chosen & np.isfinite(d)).astype(float)
 
 
 @weights.register
-def _(kernel: base.DiscreteKernel, queries, samples, hollow=False):
+def _(kernel: base.DiscreteKernel, queries, samples, taken=None):
     column = kernel.on[0]
     return kernel.matrix[np.ix_(queries[:, column].astype(int), samples[:, column].astype(int))]
 
 
 @weights.register
-def _(kernel: base.CausalKernel, queries, samples, hollow=False):
+def _(kernel: base.CausalKernel, queries, samples, taken=None):
     return (samples[None, :, kernel.on[0]] <= queries[:, None, kernel.on[0]]).astype(float)
 
 
 @weights.register
-def _(kernel: base.ConstantKernel, queries, samples, hollow=False):
+def _(kernel: base.ConstantKernel, queries, samples, taken=None):
     return np.full((len(queries), len(samples)), kernel.value)
 
 
 @weights.register
-def _(kernel: base.SumKernel, queries, samples, hollow=False):
-    return weights(kernel.left, queries, samples, hollow) + weights(kernel.right, queries, samples, hollow)
+def _(kernel: base.SumKernel, queries, samples, taken=None):
+    return weights(kernel.left, queries, samples, taken) + weights(kernel.right, queries, samples, taken)
 
 
 @weights.register
-def _(kernel: base.ProductKernel, queries, samples, hollow=False):
-    return weights(kernel.left, queries, samples, hollow) * weights(kernel.right, queries, samples, hollow)
+def _(kernel: base.ProductKernel, queries, samples, taken=None):
+    return weights(kernel.left, queries, samples, taken) * weights(kernel.right, queries, samples, taken)
 
 
 @weights.register
-def _(kernel: base.ScaledKernel, queries, samples, hollow=False):
-    return kernel.factor * weights(kernel.kernel, queries, samples, hollow)
+def _(kernel: base.ScaledKernel, queries, samples, taken=None):
+    return kernel.factor * weights(kernel.kernel, queries, samples, taken)
 
 
 @weights.register
-def _(kernel: base.HollowKernel, queries, samples, hollow=False):
-    return np.where(np.eye(len(queries), dtype=bool), 0.0, weights(kernel.kernel, queries, samples, True))
+def _(kernel: base.HollowKernel, queries, samples, taken=None):
+    others = ~np.eye(len(queries), dtype=bool)
+    inner = weights(kernel.kernel, queries, samples, others if taken is None else taken & others)
+    return np.where(others, inner, 0.0)
 
 
 @weights.register
-def _(kernel: base.MaskedKernel, queries, samples, hollow=False):
-    return np.where(kernel.mask, weights(kernel.kernel, queries, samples, hollow), 0.0)
+def _(kernel: base.MaskedKernel, queries, samples, taken=None):
+    seen = kernel.mask if taken is None else taken & kernel.mask
+    return np.where(kernel.mask, weights(kernel.kernel, queries, samples, seen), 0.0)
 
 
 def log_sum(w: np.ndarray) -> np.ndarray:

@@ -27,6 +27,10 @@ import math
 import numpy as np
 from numba import njit
 
+from ..kernels import metrics, profiles
+from . import program as programs
+from . import user
+from .cache import made_from
 from .program import JIT, evaluate_row
 
 SUM, MEAN, MOMENTS, CLASSES, CUMULATE, TOP, DENSE, DIAGONAL = range(8)
@@ -290,3 +294,6 @@ def sweep(
                 z,
             )
     return bad
+
+
+made_from(sweep, programs, metrics, profiles, user)

@@ -2,7 +2,8 @@
 
 The scalar function is compiled alone into a *row* function with a fixed machine signature, and the engine, compiled
 long before, calls it by address once for each row of a tile. So a new function costs its own compilation and
-nothing else, and its weights are checked where they are made.
+nothing else, and its weights are checked where they are made: a row function returns how many are good. Where the
+scalar function raises an exception, Numba prints it and returns 0: no weight is good, and the engine refuses them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _data(context, builder, array_type, value):
 
 @intrinsic
 def call_profile(typing_context, address, row, n):
-    """Call the profile's row function at ``address`` on ``row[:n]``, in place; returns the count of bad weights."""
+    """Call the profile's row function at ``address`` on ``row[:n]``, in place; returns the count of good weights."""
     signature = types.int64(types.int64, row, types.int64)
 
     def generate(context, builder, sig, arguments):
@@ -50,7 +51,7 @@ def call_profile(typing_context, address, row, n):
 
 @intrinsic
 def call_metric(typing_context, address, q, tile, stride, columns, count, n, out):
-    """Call the metric's row function at ``address``; returns the count of bad distances."""
+    """Call the metric's row function at ``address``; returns the count of good distances."""
     signature = types.int64(types.int64, q, tile, types.int64, columns, types.int64, types.int64, out)
 
     def generate(context, builder, sig, arguments):
@@ -101,16 +102,16 @@ def profile_address(function: Callable, *, log: bool) -> int:
         @cfunc(_PROFILE_ROW, error_model="numpy")
         def profile(pointer, n):
             row = carray(pointer, n)
-            bad = 0
+            good = 0
             for j in range(n):
                 weight = float(scalar(row[j]))
                 # a weight is a number >= 0, its logarithm anything below infinity
                 if log:
-                    bad += 0 if weight < math.inf else 1
+                    good += 1 if weight < math.inf else 0
                 else:
-                    bad += 0 if 0.0 <= weight < math.inf else 1
+                    good += 1 if 0.0 <= weight < math.inf else 0
                 row[j] = weight
-            return bad
+            return good
 
         return profile
 
@@ -136,14 +137,14 @@ def metric_address(function: Callable) -> int:
             x, y = np.empty(count), np.empty(count)
             for c in range(count):
                 x[c] = q[columns[c]]
-            bad = 0
+            good = 0
             for j in range(n):
                 for c in range(count):
                     y[c] = tile[columns[c] * stride + j]
                 distance = float(scalar(x, y))
-                bad += 0 if 0.0 <= distance < math.inf else 1
+                good += 1 if 0.0 <= distance < math.inf else 0
                 out[j] = distance * distance
-            return bad
+            return good
 
         return metric
 

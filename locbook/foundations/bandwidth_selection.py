@@ -109,12 +109,16 @@ def select_bandwidth(
     check_option(method, "method", METHODS)
     n_grid = check_integer(n_grid, "n_grid", minimum=3)
     problem = Problem.check(samples, samples, kernel, sample_weight=sample_weight)
+    flat = problem.values(values)
+    flat = flat.reshape(len(flat), -1)
+    weights = problem.sample_weight
+    if weights is not None and not weights.all():  # a multiplicity of 0 is no sample
+        samples, flat, weights = problem.samples[weights > 0], flat[weights > 0], weights[weights > 0]
+        problem = Problem.check(samples, samples, problem.kernel, sample_weight=weights)
     if len(problem.samples) < 3:
         raise ValueError(
             f"samples must hold at least 3 rows to choose a bandwidth, got {len(problem.samples)}"
         )
-    flat = problem.values(values)
-    flat = flat.reshape(len(flat), -1)
     ruler = problem.kernel.bandwidth
     if ruler is None or isinstance(ruler, VaryingBandwidth):
         raise ValueError(f"kernel {problem.kernel!r} has no one fixed bandwidth to choose")
@@ -205,10 +209,13 @@ def _default_bounds(problem: Problem, unit: float | np.ndarray) -> tuple[float, 
     leaf = next(k for k in problem.kernel.leaves() if isinstance(k, RadialKernel))
     ruler = RadialKernel("laplace", unit, metric=leaf.metric, on=leaf.on)
     some = np.unique(np.linspace(0, len(problem.samples) - 1, 200).astype(int))
-    distances = -ruler.log(np.asarray(problem.samples[some], dtype=np.float64), problem.samples)
-    distances = np.where(distances > 0, distances, np.inf)
-    closest = distances.min(axis=1)
-    closest = closest[np.isfinite(closest)]
-    if not len(closest):
+    closest, farthest = [], 0.0
+    for row in some:  # one row at a time: memory stays O(n)
+        distances = -ruler.log(np.asarray(problem.samples[[row]], dtype=np.float64), problem.samples)
+        distances = distances[(distances > 0) & (distances < np.inf)]
+        if len(distances):
+            closest.append(distances.min())
+            farthest = max(farthest, float(distances.max()))
+    if not closest:
         raise ValueError("samples are all equal: no bandwidth can be chosen")
-    return 0.5 * float(np.quantile(closest, 0.1)), 2.0 * float(distances[np.isfinite(distances)].max())
+    return 0.5 * float(np.quantile(closest, 0.1)), 2.0 * farthest

@@ -207,10 +207,10 @@ def explain(
       others    0.0%
     prediction 2., 1.8 effective neighbours
     """
-    row = as_real(query, "query", ndim=(1, 2)).reshape(1, -1) if np.ndim(query) < 2 else query
-    problem = Problem.check(row, samples, kernel, sample_weight=sample_weight)
-    if len(problem.queries) != 1:
-        raise ValueError(f"query must be one point, got shape {problem.queries.shape}")
+    point = as_real(query, "query", ndim=(1, 2), allow_nan=getattr(kernel, "allows_nan", False))
+    if point.ndim == 2 and len(point) != 1:
+        raise ValueError(f"query must be one point, got shape {point.shape}")
+    problem = Problem.check(point.reshape(1, -1), samples, kernel, sample_weight=sample_weight)
     checked = problem.values(values)
     top = check_integer(top, "top")
     shares = engine.normalized_weights(problem, empty)[0]

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .. import engine
 from .._validation import check_option
-from ..engine import EMPTY
+from ..engine import EMPTY, Problem
 from ..kernels import Kernel
 from ..kernels.constructors import make_kernel
 from .bandwidth_selection import METHODS, select_bandwidth
@@ -142,7 +143,9 @@ class LocalMeanRegressor(RegressorMixin, BaseEstimator):
         self.kernel_, self.bandwidth_ = kernel, kernel.bandwidth
         self.X_, self.y_, self.sample_weight_ = X, y, sample_weight
         # one query through everything: what does not fit together fails here, not at the first prediction
-        local_mean(X[:1], X, y, kernel, sample_weight=sample_weight, empty="nearest")
+        problem = Problem.check(X, X, kernel, sample_weight=sample_weight)
+        values = problem.values(y, "y")
+        engine.mean(problem.rows(np.zeros(1, dtype=int), kernel), values.reshape(len(X), -1), warn=False)
         return self
 
     def predict(self, X: Any) -> Any:

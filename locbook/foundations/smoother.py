@@ -105,6 +105,7 @@ def leave_one_out(
     array([3., 3., 3.])
     """
     check_option(method, "method", ("hollow", "shortcut"))
+    check_option(empty, "empty", engine.EMPTY)
     problem = Problem.check(samples, samples, kernel, sample_weight=sample_weight)
     checked = problem.values(values)
     flat = checked.reshape(len(checked), -1)
@@ -119,7 +120,8 @@ def leave_one_out(
             )
         own = engine.self_weights(problem)
         with np.errstate(invalid="ignore", divide="ignore"):
-            answer = (engine.mean(problem, flat, empty) - own[:, None] * flat) / (1.0 - own)[:, None]
+            fitted = engine.mean(problem, flat, "nan", warn=False)
+            answer = (fitted - own[:, None] * flat) / (1.0 - own)[:, None]
         alone = np.flatnonzero(~(own <= _LARGEST_SHARE))
         if len(alone):
             answer[alone] = engine.mean(hollow.rows(alone, hollow.kernel), flat, empty)

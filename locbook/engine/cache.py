@@ -1,0 +1,23 @@
+"""Numba's disk cache, made to notice a change in every file that a compiled function was made from.
+
+Numba keys what it caches by the function's own source file alone. A function that calls compiled functions of other
+files would be loaded from the cache after one of those has changed (an upgrade, an edit) and give the old answers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def made_from(function: Any, *modules: ModuleType) -> Any:
+    """Tie the cache of a jitted function to the sources of the modules whose functions it calls; returns it."""
+    file = getattr(function._cache, "_cache_file", None)  # there is none where caching is off
+    if file is not None:
+        digest = hashlib.sha256()
+        for module in modules:
+            digest.update(Path(module.__file__).read_bytes())
+        file._source_stamp = (file._source_stamp, digest.hexdigest())
+    return function

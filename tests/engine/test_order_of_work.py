@@ -1,0 +1,113 @@
+"""Threads, blocks, chunks and tiles decide how the work is cut, not what comes out."""
+
+import numpy as np
+import pytest
+
+import locbook as lb
+from locbook import engine
+from tests.engine.problems import KERNELS, arrays, problem
+
+#: |a - b| <= this, relative to the largest answer, between any two tile or chunk sizes.
+TILE_BOUND = 2e-14
+
+REDUCTIONS = {
+    "log_sum": lambda given, values, labels, **s: engine.log_sum(given, **s),
+    "mean": lambda given, values, labels, **s: engine.mean(given, values, warn=False, **s),
+    "classes": lambda given, values, labels, **s: engine.classes(given, labels, 3, **s),
+    "quantile": lambda given, values, labels, **s: engine.quantile(given, values, np.array([0.25, 0.5]), **s),
+    "second moments": lambda given, values, labels, **s: engine.moments(given, values, 2, **s).second,
+    "first moments": lambda given, values, labels, **s: engine.moments(given, values, 2, **s).first,
+    "log scale": lambda given, values, labels, **s: engine.moments(given, values, 2, **s).log_scale,
+    "distances": lambda given, values, labels, **s: engine.nearest(given, 9, **s).distances,
+    "rows": lambda given, values, labels, **s: engine.nearest(given, 9, **s).indices,
+}
+SOME = [
+    "gaussian",
+    "epanechnikov",
+    "cauchy",
+    "knn",
+    "knn bandwidth",
+    "per sample",
+    "attention",
+    "user profile",
+    "sum",
+    "hollow",
+]
+
+
+@pytest.fixture
+def threads():
+    def use(count):
+        lb.set_num_threads(count)
+
+    yield use
+    lb.set_num_threads(None)
+
+
+def _given(name, m=97, n=331):
+    q, x, values, labels, multiplicity, mask = arrays(m, n, seed=3)
+    if name == "hollow":
+        return problem((lb.knn(3) + lb.gaussian()).hollow(), x, x, sample_weight=multiplicity), values, labels
+    kernel = KERNELS[name]
+    if name == "per sample":
+        kernel = lb.gaussian(lb.per_sample(np.linspace(0.5, 2, n)))
+    return problem(kernel, q, x, sample_weight=multiplicity, mask=mask), values, labels
+
+
+@pytest.mark.filterwarnings("ignore::locbook.EmptyNeighborhoodWarning")
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("name", SOME)
+def test_same_bits_for_any_threads_and_blocks(name, reduction, threads):
+    given = _given(name)
+    threads(1)
+    whole = REDUCTIONS[reduction](*given, chunk=100)
+    for count, block in ((1, 1), (1, 7), (2, 256), (2, 1), (3, 13), (7, 64)):
+        threads(count)
+        np.testing.assert_array_equal(REDUCTIONS[reduction](*given, chunk=100, block=block), whole)
+
+
+@pytest.mark.filterwarnings("ignore::locbook.EmptyNeighborhoodWarning")
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("name", SOME)
+def test_tiles_and_chunks_within_the_bound(name, reduction):
+    given = _given(name)
+    whole = REDUCTIONS[reduction](*given)
+    size = max(1.0, np.nanmax(np.abs(whole)))
+    for tile, chunk in ((1, 1), (3, 10), (32, 4096), (100, 64), (1000, 331), (7, 330)):
+        other = REDUCTIONS[reduction](*given, tile=tile, chunk=chunk)
+        np.testing.assert_array_equal(np.isfinite(other), np.isfinite(whole))
+        if reduction in ("rows", "log scale"):  # a choice and a maximum know no order
+            np.testing.assert_array_equal(other, whole)
+        elif reduction == "quantile":  # a share within rounding of the level may go to the next value
+            assert (other != whole).mean() < 0.01
+        else:
+            finite = np.isfinite(whole)
+            assert np.abs(other[finite] - whole[finite]).max() <= TILE_BOUND * size
+
+
+def test_the_running_maximum_may_come_in_any_order():
+    x = np.linspace(0, 60, 301)[:, None]  # log-weights from 0 to -1800 about each query
+    y = np.sin(x[:, 0])
+    for order in (slice(None), slice(None, None, -1), np.random.default_rng(0).permutation(301)):
+        given = problem("gaussian", np.array([[0.0], [60.0], [31.0]]), x[order])
+        answer = engine.mean(given, y[order, None], tile=16, chunk=50)[:, 0]
+        whole = engine.mean(problem("gaussian", np.array([[0.0], [60.0], [31.0]]), x), y[:, None])[:, 0]
+        assert np.abs(answer - whole).max() < 1e-14
+
+
+def test_many_columns_do_not_make_large_tiles():
+    # the tile holds no more samples than the chunk: 200,000 columns would else take 32 x 200,000 numbers
+    x = np.ones((3, 200_000))
+    x[1:] += 1.0
+    answer = lb.local_mean(x[:1], x, [1.0, 2.0, 3.0], lb.gaussian(100.0))
+    np.testing.assert_allclose(answer, (1 + 5 * np.exp(-10)) / (1 + 2 * np.exp(-10)), rtol=1e-12)
+
+
+def test_a_hollow_kernel_knows_the_sample_in_every_tile():
+    x, y = arrays(2, 700, seed=1)[1:3]
+    for kernel in (lb.gaussian(0.5), lb.knn(2), lb.discrete(np.ones((4, 4)), on=2)):
+        w = engine.normalized_weights(problem(kernel.hollow(), x, x))
+        assert (w.diagonal() == 0).all()
+        assert (w > 0).sum(1).min() >= 2
+        np.testing.assert_allclose(lb.leave_one_out(x, y, kernel), w @ y, atol=1e-12)
+    assert ((lb.knn(2).hollow()(x) > 0).sum(1) == 2).all()

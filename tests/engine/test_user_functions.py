@@ -1,0 +1,174 @@
+"""A user's own function: what is wrong in it is refused, and what is right is cached by what it was made from."""
+
+import importlib.util
+import math
+import sys
+
+import numba
+import numpy as np
+import pytest
+
+import locbook as lb
+from locbook import engine
+from locbook.engine import program, sweep
+from locbook.engine.cache import made_from
+
+X = np.linspace(0, 2, 9)[:, None]
+
+
+def negative(s):
+    return 0.5 - s
+
+
+def invalid(s):
+    return math.sqrt(0.5 - s)
+
+
+def infinite(s):
+    return 1.0 / s
+
+
+@numba.njit
+def raising(s):
+    if s > 1.0:
+        raise ValueError("too far")
+    return 1.0
+
+
+@numba.njit
+def divides(s):  # jitted by the user, so a division by zero is an exception
+    return 1.0 / (s - 1.0) ** 2
+
+
+def uncompilable(s):
+    return np.array([s]).tolist()[0] + open
+
+
+def shrinking(x, y):
+    return -1.0
+
+
+@pytest.mark.parametrize("function", [negative, invalid, infinite])
+def test_bad_weights_are_refused(function):
+    for call in (lb.local_mean, lambda *a: lb.local_weights(*a[:2], a[3])):
+        with pytest.raises(ValueError, match=f"{function.__name__}.*negative, NaN or infinite"):
+            call(X[:1], X, X[:, 0], lb.Kernel(function, 1.0))
+    with pytest.raises(ValueError, match=r"negative, NaN or infinite \(9 in all\)"):
+        lb.local_mean(X[:1], X, X[:, 0], lb.gaussian(metric=shrinking))
+    with pytest.raises(ValueError, match="negative, NaN"):
+        lb.local_mean(X[:1], X, X[:, 0], lb.Kernel(log_profile=invalid))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("function", [raising, divides])
+def test_an_exception_in_compiled_code_is_not_an_answer(function):
+    with pytest.raises(ValueError, match="raised an exception"):
+        lb.local_mean(X[:1], X, X[:, 0], lb.Kernel(function, 1.0))
+    near = X[X[:, 0] < 0.9]  # where it does not raise, it answers
+    assert 0 <= lb.local_mean(X[:1], near, near[:, 0], lb.Kernel(function, 1.0))[0] <= 0.9
+
+
+def test_what_numba_cannot_compile_is_a_clear_error():
+    with pytest.raises(TypeError, match="profile: Numba cannot compile 'uncompilable'"):
+        lb.local_mean(X[:1], X, X[:, 0], lb.Kernel(uncompilable))
+
+
+@pytest.mark.parametrize("name", ["gaussian", "epanechnikov", "laplace"])
+def test_a_profile_of_ones_own_is_the_built_in(name):
+    profiles = {
+        "gaussian": lambda s: -0.5 * s, "laplace": lambda s: -math.sqrt(s),
+        "epanechnikov": lambda s: 1.0 - s if s < 1.0 else 0.0,
+    }  # fmt: skip
+    word = "profile" if name == "epanechnikov" else "log_profile"
+    own = lb.Kernel(**{word: profiles[name]}, bandwidth=0.7)
+    np.testing.assert_array_equal(own.log(X), lb.KERNELS[name](0.7).log(X))
+    far = np.array([[1e4]])
+    if name != "epanechnikov":  # in the log domain a far query keeps its limit
+        built_in = lb.local_mean(far, X, X[:, 0], lb.KERNELS[name](0.7))
+        np.testing.assert_array_equal(lb.local_mean(far, X, X[:, 0], own), built_in)
+
+
+def test_weights_that_overflow_are_refused():
+    for call in (
+        lambda k: lb.local_mean([[1e200]], [[1e200], [1.0]], [1.0, 2.0], k),
+        lambda k: lb.local_weights([[1e200]], [[1e200], [1.0]], k),
+        lambda k: k([[1e200]], [[1e200], [1.0]]),
+        lambda k: k.log([[1e200]], [[1e200], [1.0]]),
+        lambda k: engine.quantile(
+            engine.Problem.check([[1e200]], [[1e200]], k), np.ones((1, 1)), np.array([0.5])
+        ),
+    ):
+        with pytest.raises(ValueError, match="overflow"):
+            call(lb.softmax())
+    big = lb.discrete([[1e308, 1e308]])
+    for call in (lb.local_mean, lambda *a: lb.local_weights(*a[:2], a[3])):
+        with pytest.raises(ValueError, match="overflow"):
+            call([[0]], [[0], [1]], [1.0, 2.0], big)
+    np.testing.assert_array_equal(lb.local_weights([[30.0]], [[30.0], [0.0]], lb.softmax()), [[1, 0]])
+
+
+def test_values_near_the_largest_float():
+    y = np.array([1e308, 1.5e308, -1e308, 1.7e308])
+    x = np.zeros((4, 1))
+    assert lb.local_mean([[0.0]], x, y, "uniform")[0] == pytest.approx(0.8e308)
+    assert lb.local_mean([[9.0]], x, y, "uniform", empty="mean")[0] == pytest.approx(0.8e308)
+    assert lb.local_mean([[0.0]], x, np.full(4, -1.7e308))[0] == pytest.approx(-1.7e308, rel=1e-15)
+
+
+# -- the disk cache ----------------------------------------------------------------------------------------------------
+
+
+def test_the_cache_of_the_loop_is_tied_to_the_files_it_calls():
+    for function, modules in ((sweep.sweep, 4), (program.evaluate_row, 3)):
+        stamp = function._cache._cache_file._source_stamp
+        assert isinstance(stamp, tuple), modules
+        assert len(stamp[1]) == 64
+
+
+CALLER = """
+from numba import njit
+from locbook.engine.cache import made_from
+import callee_of_a_test as callee
+
+@njit(cache=True)
+def caller(x):
+    return callee.twice(x) + 1
+
+made_from(caller, callee)
+"""
+CALLEE = """
+from numba import njit
+
+@njit(cache=True)
+def twice(x):
+    return {factor} * x
+"""
+
+
+def test_a_changed_callee_in_another_file_is_compiled_anew(tmp_path, monkeypatch):
+    def load(name):
+        spec = importlib.util.spec_from_file_location(name, tmp_path / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        return module
+
+    def run(factor):
+        (tmp_path / "callee_of_a_test.py").write_text(CALLEE.format(factor=factor))
+        load("callee_of_a_test")
+        caller = load("caller_of_a_test").caller
+        return caller(10), sum(caller.stats.cache_hits.values())
+
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "caller_of_a_test.py").write_text(CALLER)
+    assert run(2) == (21, 0)
+    assert run(2) == (21, 1)  # the cache works
+    assert run(3) == (31, 0)  # and is not trusted after the change
+
+
+def test_caching_may_be_off():
+    @numba.njit
+    def plain(x):
+        return x
+
+    assert made_from(plain, math) is plain
