@@ -520,7 +520,7 @@ for profile in (wendland, ring):
 print(report)
 
 # %% [markdown]
-# `lb.check_kernel` looks at the weights on a sample and prints the evidence: the smallest weight; the largest rise from a nearer to a farther sample, as a share of the largest weight, and where (here: for the query in row 20, from that household itself to the one in row 216); the largest $\lvert K(a,b) - K(b,a)\rvert$; the smallest eigenvalue, as a share of the largest in size. A "no" is a proof. A "yes" speaks of this sample only.
+# `lb.check_kernel` looks at the weights on a sample and prints the evidence: the smallest weight; the largest rise from a nearer to a farther sample, as a share of the largest weight of its query, and where (three rows: the query, the nearer and the farther sample; here the nearer is the query itself); the largest $\lvert K(a,b) - K(b,a)\rvert$; the smallest eigenvalue, as a share of the largest in size. A "no" is a proof. A "yes" speaks of this sample only.
 #
 # A function that goes negative is refused at once:
 

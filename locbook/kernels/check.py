@@ -27,7 +27,7 @@ class KernelReport(NamedTuple):
     non_negative : Finding
         Smallest weight, and its pair.
     decaying : Finding
-        Largest rise of the weight from a sample to a farther one, relative to the largest weight, with
+        Largest rise of the weight from a sample to a farther one, relative to the query's largest weight, with
         (query, nearer, farther). Needed of a localization kernel.
     symmetric : Finding
         Largest ``|K(a, b) - K(b, a)|``, relative, and its pair. Optional.
@@ -107,7 +107,10 @@ def check_kernel(
     gap = np.abs(w - w.T)
     apart = np.unravel_index(np.argmax(gap), w.shape)
     spectrum = np.linalg.eigvalsh(0.5 * (w + w.T))
-    rise, where = _largest_rise(kernel, points, w)
+    # a factor of the query changes no share: look at each query's weights relative to its own largest
+    log_w = kernel.log(points, points)
+    peak = log_w.max(axis=1, keepdims=True)
+    rise, where = _largest_rise(kernel, points, np.exp(log_w - np.where(np.isfinite(peak), peak, 0.0)))
     bound = float(np.abs(spectrum).max()) or 1.0
 
     def at(place: tuple) -> tuple[int, ...]:
@@ -115,7 +118,7 @@ def check_kernel(
 
     return KernelReport(
         Finding(bool(w[lowest] >= 0), float(w[lowest]), at(lowest)),
-        Finding(bool(rise <= tolerance * top), rise / top, at(where)),
+        Finding(bool(rise <= tolerance), rise, at(where)),
         Finding(bool(gap[apart] <= tolerance * top), float(gap[apart]) / top, at(apart)),
         Finding(bool(spectrum[0] >= -tolerance * bound), float(spectrum[0] / bound), ()),
     )

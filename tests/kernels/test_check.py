@@ -62,7 +62,9 @@ def test_verdicts(label):
     assert report.positive_definite.evidence == pytest.approx(spectrum[0] / np.abs(spectrum).max(), abs=1e-12)
     if not decaying:
         query, near, far = report.decaying.where
-        assert report.decaying.evidence == pytest.approx((w[query, far] - w[query, near]) / top, rel=1e-12)
+        assert report.decaying.evidence == pytest.approx(
+            (w[query, far] - w[query, near]) / w[query].max(), rel=1e-12
+        )
         assert np.linalg.norm(x[near] - x[query]) < np.linalg.norm(x[far] - x[query]) or label == "causal"
     else:
         assert report.decaying.evidence <= 1e-10
@@ -135,3 +137,11 @@ def test_a_report_prints_as_a_table():
 def test_bad_input_is_named(arguments, error, message):
     with pytest.raises(error, match=message):
         lb.check_kernel(**{"kernel": lb.gaussian(), "samples": X, **arguments})
+
+
+def test_decay_is_judged_for_each_query_by_its_own_largest_weight():
+    # the weights of one query dwarf all others by far more than a float holds, yet each query's shares rise
+    samples = np.linspace(300.0, 5000.0, 40)[:, None]
+    report = lb.check_kernel(lb.softmax(1e5), samples)
+    assert not report.decaying.holds
+    assert report.decaying.evidence > 0.9
