@@ -14,7 +14,8 @@ from typing import Any
 
 def made_from(function: Any, *modules: ModuleType) -> Any:
     """Tie the cache of a jitted function to the sources of the modules whose functions it calls; returns it."""
-    file = getattr(function._cache, "_cache_file", None)  # there is none where caching is off
+    # there is no file where caching is off, and no cache where NUMBA_DISABLE_JIT is on
+    file = getattr(getattr(function, "_cache", None), "_cache_file", None)
     if file is not None:
         digest = hashlib.sha256()
         for module in modules:

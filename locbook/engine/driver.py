@@ -52,7 +52,7 @@ def get_num_threads() -> int:
         return _threads
     value = os.environ.get("LOCBOOK_NUM_THREADS")
     if value:
-        if not value.isdigit() or int(value) < 1:
+        if not value.isdecimal() or int(value) < 1:
             raise ValueError(f"LOCBOOK_NUM_THREADS must be a positive integer, got {value!r}")
         return int(value)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -80,9 +80,9 @@ def leave_one_out(
     kernel : Kernel or str
     method : {"hollow", "shortcut"}
         ``"hollow"``: the local mean with :math:`K(x_i, x_i) = 0`, for every kernel (neighbours are chosen among the
-        others). ``"shortcut"``: from the fit and the diagonal of the smoother,
-        :math:`\hat y_{-i} = (\hat y_i - S_{ii} y_i) / (1 - S_{ii})`. Samples that hold more than 0.999 of their own
-        neighbourhood, where that is 0/0 or close to it, are left to the hollow kernel.
+        others; bandwidths that belong to the samples stay as they are). ``"shortcut"``: from the fit and the
+        diagonal of the smoother, :math:`\hat y_{-i} = (\hat y_i - S_{ii} y_i) / (1 - S_{ii})`. Samples that hold more
+        than 0.999 of their own neighbourhood, where that is 0/0 or close to it, are left to the hollow kernel.
     sample_weight : array, shape (n,), optional
         A sample is left out with all its multiplicity.
     empty : {"nan", "nearest", "mean", "raise"}

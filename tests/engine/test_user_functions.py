@@ -172,3 +172,4 @@ def test_caching_may_be_off():
         return x
 
     assert made_from(plain, math) is plain
+    assert made_from(plain.py_func, math) is plain.py_func  # as under NUMBA_DISABLE_JIT
