@@ -294,3 +294,14 @@ def test_explain_with_missing_coordinates():
     assert told.indices.tolist() == [1, 2]
     with pytest.raises(ValueError, match="query contains NaN"):
         lb.explain([np.nan, 2.0], np.nan_to_num(x), [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("some", [slice(0, 5), slice(5, 10), slice(0, 20, 2)])
+def test_a_hollow_kernel_wants_all_samples_as_queries(some):
+    samples = np.random.default_rng(0).normal(size=(20, 2))
+    values = samples[:, 0]
+    kernel = lb.gaussian(0.5).hollow()
+    with pytest.raises(ValueError, match="queries must be the samples"):
+        lb.local_mean(samples[some], samples, values, kernel)
+    whole = lb.local_mean(samples.copy(), samples, values, kernel)
+    np.testing.assert_allclose(whole, lb.leave_one_out(samples, values, lb.gaussian(0.5)), rtol=1e-12)
