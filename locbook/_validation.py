@@ -6,6 +6,7 @@ integers and booleans become float64; complex, object, text and sparse input is 
 
 from __future__ import annotations
 
+import math
 import numbers
 from typing import Any
 
@@ -202,3 +203,55 @@ def _as_numbers(values: Any, name: str, *, ndim: int) -> np.ndarray:
     if values.dtype.kind == "b":
         raise TypeError(f"{name} must hold numbers, got dtype {values.dtype}")
     return values.astype(np.float64)
+
+
+RandomState = int | np.random.Generator | None
+
+
+def check_random_state(random_state: RandomState) -> np.random.Generator:
+    """A generator: a new one for None or a seed, the same one (its state moves on) if it is one."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, (bool, np.bool_)) or not isinstance(random_state, numbers.Integral):
+        raise TypeError(
+            f"random_state must be an int, a numpy.random.Generator or None, got {random_state!r} "
+            f"({type(random_state).__name__})"
+        )
+    return np.random.default_rng(check_integer(random_state, "random_state", minimum=0))
+
+
+def check_real(
+    value: Any, name: str, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False
+) -> float:
+    """A finite number in ``[low, high]``, or in ``(low, high]``."""
+    allowed = f"a finite number in {'(' if open_low or low == -math.inf else '['}{low:g}, {high:g}"
+    allowed += ")" if high == math.inf else "]"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {allowed}, got {value!r} ({type(value).__name__})")
+    if not math.isfinite(value) or value < low or value > high or (open_low and value == low):
+        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    return float(value)
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """True or False, nothing that merely acts like it."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r} ({type(value).__name__})")
+    return bool(value)
+
+
+def check_text(value: Any, name: str) -> str:
+    """A str."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, got {type(value).__name__}")
+    return value
+
+
+def check_array(values: Any, name: str, ndim: tuple[int, ...], columns: int | None = None) -> np.ndarray:
+    """A finite float64 array of ``ndim`` axes and, if given, so many columns; a copy."""
+    array = np.array(as_real(values, name, ndim=ndim), dtype=np.float64)
+    if columns is not None and array.shape[-1] != columns:
+        raise ValueError(f"{name} must have {columns} columns, got shape {array.shape}")
+    return array

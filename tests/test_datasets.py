@@ -150,7 +150,7 @@ def test_order_of_places(monkeypatch, tmp_path):
         path.touch()
         assert _sources.find("fashion_mnist", "a") == path
         assert datasets.is_available("fashion_mnist")
-    with pytest.raises(ValueError, match=r"name must be one of 'fashion_mnist', 'oliver_twist'; got 'mnist'"):
+    with pytest.raises(ValueError, match=r"name must be one of 'fashion_mnist', 'oliver_twist', got 'mnist'"):
         datasets.is_available("mnist")
 
 
@@ -416,7 +416,7 @@ def test_parse_idx():
         (
             lambda: datasets.load_fashion_mnist("tiny"),
             ValueError,
-            "subset must be one of 'mini', 'full'; got 'tiny'",
+            "subset must be one of 'mini', 'full', got 'tiny'",
         ),
         (lambda: datasets.load_fashion_mnist(None), ValueError, "subset"),
         (lambda: datasets.load_fashion_mnist(split="val"), ValueError, "split must be one of .* got 'val'"),
@@ -587,9 +587,9 @@ def test_word_pairs_ties_and_small_input():
         ((["a text"],), TypeError, "documents must be sequences of words"),
         (([[1, 2]],), TypeError, "documents must be sequences of words"),
         (([],), ValueError, "documents must hold at least one word"),
-        (([["a"]], 0), ValueError, "n_words must be an int >= 1, got 0"),
-        (([["a"]], 3.0), TypeError, "n_words must be an int"),
-        (([["a"]], 3, -1), ValueError, "max_offset must be an int >= 0, got -1"),
+        (([["a"]], 0), ValueError, "n_words must be at least 1, got 0"),
+        (([["a"]], 3.0), TypeError, "n_words must be an integer"),
+        (([["a"]], 3, -1), ValueError, "max_offset must be at least 0, got -1"),
     ],
 )
 def test_word_pairs_bad_input(args, error, words):
@@ -689,8 +689,8 @@ def test_random_state(name):
     ("call", "error", "words"),
     [
         (lambda: datasets.make_curve("cosine"), ValueError, "name must be one of 'line', .* got 'cosine'"),
-        (lambda: datasets.make_curve(n_samples=0), ValueError, "n_samples must be an int >= 1, got 0"),
-        (lambda: datasets.make_curve(n_samples=10.0), TypeError, "n_samples must be an int >= 1, got 10.0"),
+        (lambda: datasets.make_curve(n_samples=0), ValueError, "n_samples must be at least 1, got 0"),
+        (lambda: datasets.make_curve(n_samples=10.0), TypeError, "n_samples must be an integer, got 10.0"),
         (lambda: datasets.make_curve(n_samples=True), TypeError, "n_samples"),
         (
             lambda: datasets.make_curve(noise=-1),
@@ -708,7 +708,7 @@ def test_random_state(name):
             ValueError,
             r"points must have shape \(m,\) or \(m, 1\)",
         ),
-        (lambda: datasets.make_curve().truth([np.nan]), ValueError, "points must be finite"),
+        (lambda: datasets.make_curve().truth([np.nan]), ValueError, "points contains"),
         (lambda: datasets.make_curve().truth([]), ValueError, "points must not be empty"),
         (
             lambda: datasets.make_curve().truth([[1], [1, 2]]),
@@ -728,30 +728,30 @@ def test_random_state(name):
         (
             lambda: datasets.make_ridge().project([1.0, 2.0]),
             ValueError,
-            r"points must have 2 axes, got shape \(2,\)",
+            r"points must be 2-D, got an array of shape \(2,\)",
         ),
         (lambda: datasets.make_ridge().project([[1.0]]), ValueError, "points must have 2 columns"),
         (lambda: datasets.circle_ridge_radius(-1), ValueError, "noise"),
         (lambda: datasets.make_roll(height=0), ValueError, "height"),
         (lambda: datasets.make_roll(5).embed([[-1.0, 0.0]]), ValueError, "coordinates must lie in"),
         (lambda: datasets.make_roll(5).embed([[0.0, 22.0]]), ValueError, "coordinates must lie in"),
-        (lambda: datasets.make_asymmetric(1), ValueError, "n_items must be an int >= 2, got 1"),
+        (lambda: datasets.make_asymmetric(1), ValueError, "n_items must be at least 2, got 1"),
         (lambda: datasets.make_asymmetric(kind="skew"), ValueError, "kind"),
         (lambda: datasets.make_triplets([[0.0], [1.0]]), ValueError, "embedding must have at least 3 rows"),
         (
             lambda: datasets.make_triplets(np.ones((3, 2), dtype=complex)),
             TypeError,
-            "embedding must hold real",
+            "embedding: complex data",
         ),
-        (lambda: datasets.make_triplets(np.eye(3).astype(object)), TypeError, "embedding .*dtype object"),
+        (lambda: datasets.make_triplets(np.full((3, 2), "a", dtype=object)), TypeError, "embedding .*dtype object"),
         (
             lambda: datasets.make_triplets(np.eye(3), flip=1.5),
             ValueError,
             r"flip must be .* in \[0, 1\], got 1.5",
         ),
         (lambda: datasets.make_label_image(5), TypeError, "shape must be two ints"),
-        (lambda: datasets.make_label_image((5, 0)), ValueError, r"shape\[1\] must be an int >= 1, got 0"),
-        (lambda: datasets.make_label_image(n_labels=1), ValueError, "n_labels must be an int >= 2"),
+        (lambda: datasets.make_label_image((5, 0)), ValueError, r"shape\[1\] must be at least 1, got 0"),
+        (lambda: datasets.make_label_image(n_labels=1), ValueError, "n_labels must be at least 2"),
         (lambda: datasets.make_label_image(flip=-0.1), ValueError, "flip"),
         (lambda: datasets.mask_pixels(np.zeros(5)), ValueError, r"images must have shape .*got \(5,\)"),
         (lambda: datasets.mask_pixels(np.zeros((0, 5, 5))), ValueError, "images"),
@@ -764,7 +764,7 @@ def test_random_state(name):
         ),
         (lambda: datasets.KnownMixture([1], [[0.0], [1.0]], 1), ValueError, "weights must be 2 numbers"),
         (lambda: datasets.KnownMixture([0, 0], [[0.0], [1.0]], 1), ValueError, "not all 0"),
-        (lambda: datasets.KnownMixture([1], [0.0], 1), ValueError, "means must have 2 axes"),
+        (lambda: datasets.KnownMixture([1], [0.0], 1), ValueError, "means must be 2-D"),
         (lambda: datasets.KnownMixture([1], [[0.0]], 0), ValueError, "covariances must be positive definite"),
         (lambda: datasets.KnownMixture([1], [[0.0]], [1.0, 1.0]), ValueError, "covariances must be a number"),
         (lambda: datasets.KnownMixture([1], [[0.0, 0]], [[[1, 0.5], [0, 1]]]), ValueError, "symmetric"),

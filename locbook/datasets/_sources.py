@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from locbook.datasets._check import check_choice
+from locbook._validation import check_option
 
 TIMEOUT = 30  # seconds without an answer, per attempt
 RETRIES = 2  # further attempts after a lost connection or a wrong checksum
@@ -117,7 +117,7 @@ def is_available(name: str) -> bool:
     >>> is_available("fashion_mnist") in (True, False)
     True
     """
-    check_choice("name", name, FILES)
+    check_option(name, "name", tuple(FILES))
     return all(find(name, filename) is not None for filename in FILES[name][1])
 
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from locbook.datasets._check import (
+from locbook._validation import (
     RandomState,
     check_array,
-    check_choice,
-    check_count,
+    check_integer,
+    check_option,
     check_random_state,
     check_real,
 )
@@ -139,15 +139,15 @@ def make_curve(
     >>> truth(np.array([0.25, 0.5])).shape
     (2,)
     """
-    function = CURVES[check_choice("name", name, CURVES)]
-    n = check_count("n_samples", n_samples)
-    check_choice("design", design, DESIGNS)
+    function = CURVES[check_option(name, "name", tuple(CURVES))]
+    n = check_integer(n_samples, "n_samples")
+    check_option(design, "design", tuple(DESIGNS))
     if not callable(noise):
-        check_real("noise", noise, 0)
+        check_real(noise, "noise", 0)
     rng = check_random_state(random_state)
 
     def truth(points: ArrayLike) -> NDArray[np.float64]:
-        points = check_array("points", points, (1, 2))
+        points = check_array(points, "points", (1, 2))
         if points.ndim == 2 and points.shape[1] != 1:
             raise ValueError(f"points must have shape (m,) or (m, 1), got {points.shape}")
         return function(points.reshape(-1))
@@ -162,7 +162,7 @@ def _noise_at(noise, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Evaluate the standard deviation at each ``x``."""
     if not callable(noise):
         return np.full(x.shape, float(noise))
-    scale = check_array("noise(x)", noise(x), 1)
+    scale = check_array(noise(x), "noise(x)", (1,))
     if scale.shape != x.shape or (scale < 0).any():
         raise ValueError(
             f"noise(x) must give {x.shape} values >= 0, got shape {scale.shape}, minimum {scale.min()}"
@@ -213,10 +213,10 @@ def make_seasonal(
     >>> series.truth([48.0, 49.0]).shape  # the future
     (2,)
     """
-    n = check_count("n_samples", n_samples)
-    period = check_real("period", period, 0, open_low=True)
-    amplitude, slope = check_real("amplitude", amplitude), check_real("slope", slope)
-    noise = check_real("noise", noise, 0)
+    n = check_integer(n_samples, "n_samples")
+    period = check_real(period, "period", 0, open_low=True)
+    amplitude, slope = check_real(amplitude, "amplitude"), check_real(slope, "slope")
+    noise = check_real(noise, "noise", 0)
     rng = check_random_state(random_state)
 
     def season(time):
@@ -224,7 +224,7 @@ def make_seasonal(
         return amplitude * (np.sin(phase) + np.sin(2 * phase) / 2)
 
     def truth(points: ArrayLike) -> NDArray[np.float64]:
-        points = check_array("points", points, 1)
+        points = check_array(points, "points", (1,))
         return slope * points + season(points)
 
     time = np.arange(n, dtype=np.float64)

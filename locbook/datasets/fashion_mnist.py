@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from locbook.datasets._check import check_choice, check_flag
+from locbook._validation import check_flag, check_option
 from locbook.datasets._sources import cache_folder, fetch, find, missing
 
 NAMES = (
@@ -134,9 +134,9 @@ def load_fashion_mnist(
     >>> pixels.shape
     (500, 784)
     """
-    check_choice("subset", subset, ("mini", "full"))
-    check_choice("split", split, ("train", "test", "both"))
-    check_flag("download_if_missing", download_if_missing)
+    check_option(subset, "subset", ("mini", "full"))
+    check_option(split, "split", ("train", "test", "both"))
+    check_flag(download_if_missing, "download_if_missing")
     splits = ("train", "test") if split == "both" else (split,)
     if subset == "mini":
         parts = _read_mini(splits)

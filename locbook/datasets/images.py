@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from locbook.datasets._check import RandomState, check_choice, check_count, check_random_state, check_real
+from locbook._validation import RandomState, check_integer, check_option, check_random_state, check_real
 
 
 class LabelImage(NamedTuple):
@@ -57,9 +57,9 @@ def make_label_image(
     """
     if not isinstance(shape, (tuple, list)) or len(shape) != 2:
         raise TypeError(f"shape must be two ints (height, width), got {shape!r}")
-    height, width = (check_count(f"shape[{i}]", side) for i, side in enumerate(shape))
-    n_labels = check_count("n_labels", n_labels, 2)
-    flip = check_real("flip", flip, 0, 1)
+    height, width = (check_integer(side, f"shape[{i}]") for i, side in enumerate(shape))
+    n_labels = check_integer(n_labels, "n_labels", minimum=2)
+    flip = check_real(flip, "flip", 0, 1)
     rng = check_random_state(random_state)
     centres = rng.random((2 * n_labels, 2)) * [height, width]
     pixels = np.stack(np.mgrid[:height, :width], axis=-1) + 0.5
@@ -108,8 +108,8 @@ def mask_pixels(
     shape = np.shape(images)
     if len(shape) not in (2, 3) or 0 in shape:
         raise ValueError(f"images must have shape (n, h, w) or (h, w) and not be empty, got {shape}")
-    fraction = check_real("fraction", fraction, 0, 1)
-    check_choice("pattern", pattern, ("random", "block"))
+    fraction = check_real(fraction, "fraction", 0, 1)
+    check_option(pattern, "pattern", ("random", "block"))
     rng = check_random_state(random_state)
     height, width = shape[-2:]
     n = shape[0] if len(shape) == 3 else 1

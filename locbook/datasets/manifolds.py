@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ive
 
-from locbook.datasets._check import (
+from locbook._validation import (
     RandomState,
     check_array,
-    check_choice,
-    check_count,
+    check_integer,
+    check_option,
     check_random_state,
     check_real,
 )
@@ -97,9 +97,9 @@ def make_ridge(
     >>> project([[3.0, 4.0]])
     array([[0.6, 0.8]])
     """
-    check_choice("name", name, ("circle", "spiral"))
-    n = check_count("n_samples", n_samples)
-    noise = check_real("noise", noise, 0)
+    check_option(name, "name", ("circle", "spiral"))
+    n = check_integer(n_samples, "n_samples")
+    noise = check_real(noise, "noise", 0)
     rng = check_random_state(random_state)
     if name == "circle":
         angle = rng.uniform(0, 2 * np.pi, n)
@@ -119,13 +119,13 @@ def _spiral(t: NDArray) -> NDArray:
 
 
 def _project_circle(points: ArrayLike) -> NDArray[np.float64]:
-    points = check_array("points", points, 2, columns=2)
+    points = check_array(points, "points", (2,), columns=2)
     return _polar(1.0, np.arctan2(points[:, 1], points[:, 0]))
 
 
 def _project_spiral(points: ArrayLike) -> NDArray[np.float64]:
     """Nearest grid point, then Newton on ``|p - c(t)|**2 / 2`` within its two cells."""
-    points = check_array("points", points, 2, columns=2)
+    points = check_array(points, "points", (2,), columns=2)
     grid = np.linspace(*_SPIRAL, 1001)
     curve = _spiral(grid)
     nearest = np.array([np.argmin(((curve - p) ** 2).sum(axis=1)) for p in points])
@@ -169,7 +169,7 @@ def circle_ridge_radius(noise: float) -> float:
     >>> round(circle_ridge_radius(0.2), 4)
     0.9794
     """
-    variance = check_real("noise", noise, 0) ** 2
+    variance = check_real(noise, "noise", 0) ** 2
     if variance < 1e-6:
         return 1 - variance / 2
     if variance >= 0.5:
@@ -221,14 +221,14 @@ def make_roll(
     >>> points.shape, coordinates.shape, bool(np.allclose(embed(coordinates), points))
     ((100, 3), (100, 2), True)
     """
-    n = check_count("n_samples", n_samples)
-    noise = check_real("noise", noise, 0)
-    height = check_real("height", height, 0, open_low=True)
+    n = check_integer(n_samples, "n_samples")
+    noise = check_real(noise, "noise", 0)
+    height = check_real(height, "height", 0, open_low=True)
     rng = check_random_state(random_state)
     start, stop = _winding_length(np.array(_ROLL))
 
     def embed(coordinates: ArrayLike) -> NDArray[np.float64]:
-        coordinates = check_array("coordinates", coordinates, 2, columns=2)
+        coordinates = check_array(coordinates, "coordinates", (2,), columns=2)
         if (coordinates < 0).any() or (coordinates > [stop - start, height]).any():
             raise ValueError(f"coordinates must lie in [0, {stop - start:.6g}] x [0, {height:g}], the sheet")
         t = _winding_angle(start + coordinates[:, 0], _ROLL)

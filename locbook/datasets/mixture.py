@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
-from locbook.datasets._check import (
+from locbook._validation import (
     RandomState,
     check_array,
-    check_choice,
-    check_count,
+    check_integer,
+    check_option,
     check_random_state,
     check_real,
 )
@@ -54,12 +54,12 @@ class KnownMixture:
     """
 
     def __init__(self, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> None:
-        means = check_array("means", means, 2)
+        means = check_array(means, "means", (2,))
         k, d = means.shape
-        weights = check_array("weights", weights, 1)
+        weights = check_array(weights, "weights", (1,))
         if weights.shape != (k,) or (weights < 0).any() or weights.sum() == 0:
             raise ValueError(f"weights must be {k} numbers >= 0, not all 0, one for each mean; got {weights}")
-        covariances = check_array("covariances", covariances, (0, 1, 3))
+        covariances = check_array(covariances, "covariances", (0, 1, 3))
         if covariances.shape in ((), (1,), (k,)):
             covariances = np.broadcast_to(covariances, (k,))[:, None, None] * np.eye(d)
         if covariances.shape != (k, d, d):
@@ -76,7 +76,7 @@ class KnownMixture:
     def _whiten(self, x: ArrayLike) -> tuple[NDArray, NDArray]:
         """``log w_k N(x; m_k, C_k)`` (m, k) and ``g_k = -C_k^-1 (x - m_k)`` (k, m, d)."""
         k, d = self.means.shape
-        x = check_array("x", x, 2, columns=d)
+        x = check_array(x, "x", (2,), columns=d)
         logs, gradients = np.empty((len(x), k)), np.empty((k, len(x), d))
         with np.errstate(divide="ignore"):  # a component of weight 0
             log_weights = np.log(self.weights)
@@ -118,7 +118,7 @@ class KnownMixture:
 
     def noised(self, sigma: float, alpha: float = 1.0) -> KnownMixture:
         """Give the law of ``alpha x + sigma e``, e normal: ``alpha m_k``, ``alpha**2 C_k + sigma**2 I``."""
-        sigma, alpha = check_real("sigma", sigma, 0), check_real("alpha", alpha, 0)
+        sigma, alpha = check_real(sigma, "sigma", 0), check_real(alpha, "alpha", 0)
         covariances = alpha**2 * self.covariances + sigma**2 * np.eye(self.means.shape[1])
         return KnownMixture(self.weights, alpha * self.means, covariances)
 
@@ -127,8 +127,8 @@ class KnownMixture:
 
         It is ``x + sigma**2 s(x)`` with s the score of ``noised(sigma)`` (Tweedie).
         """
-        sigma = check_real("sigma", sigma, 0)
-        return check_array("x", x, 2) + sigma**2 * self.noised(sigma).score(x)
+        sigma = check_real(sigma, "sigma", 0)
+        return check_array(x, "x", (2,)) + sigma**2 * self.noised(sigma).score(x)
 
     def modes(self, max_iter: int = 10_000, tol: float = 1e-12) -> NDArray[np.float64]:
         """Find the maxima of the density that the means lead to: -> (number of modes, d), highest first.
@@ -137,7 +137,7 @@ class KnownMixture:
         ``tol`` times the spread of the means. In two and more dimensions a mixture can have further modes,
         which this does not find.
         """
-        max_iter, tol = check_count("max_iter", max_iter), check_real("tol", tol, 0)
+        max_iter, tol = check_integer(max_iter, "max_iter"), check_real(tol, "tol", 0)
         precisions = np.linalg.inv(self.covariances)
         pulled = np.einsum("kde,ke->kd", precisions, self.means)
         scale = np.sqrt(self.covariances.diagonal(axis1=1, axis2=2).max()) + np.ptp(self.means, axis=0).max()
@@ -158,7 +158,7 @@ class KnownMixture:
 
     def sample(self, n_samples: int, random_state: RandomState = None) -> tuple[NDArray, NDArray]:
         """Draw ``(x (n, d), component (n,) int64)``."""
-        n = check_count("n_samples", n_samples)
+        n = check_integer(n_samples, "n_samples")
         rng = check_random_state(random_state)
         component = rng.choice(len(self.weights), size=n, p=self.weights)
         z = rng.standard_normal((n, self.means.shape[1]))
@@ -222,6 +222,6 @@ def make_mixture(
     >>> x.shape, len(truth.modes())
     ((200, 1), 5)
     """
-    check_choice("name", name, MIXTURES)
+    check_option(name, "name", tuple(MIXTURES))
     truth = KnownMixture(*MIXTURES[name])
     return MixtureSample(*truth.sample(n_samples, random_state), truth)

@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from locbook.datasets._check import check_count, check_flag, check_text
+from locbook._validation import check_flag, check_integer, check_text
 from locbook.datasets._sources import cache_folder, fetch, find, missing
 
 URL = "https://www.gutenberg.org/cache/epub/730/pg730.txt"
@@ -143,7 +143,7 @@ def load_oliver_twist(*, download_if_missing: bool = True) -> str:
     ...     text = load_oliver_twist(download_if_missing=False)
     ...     assert text.isascii() and "\r" not in text
     """
-    check_flag("download_if_missing", download_if_missing)
+    check_flag(download_if_missing, "download_if_missing")
     path = find("oliver_twist", FILENAME)
     if path is None:
         text = _download(download_if_missing)
@@ -217,7 +217,7 @@ def canonical_text(raw: str) -> str:
     >>> canonical_text("*** START OF IT\r\nOliver Twist\r\n\u201cCaf\u00e9\u201d  \r\n*** END OF IT")
     'Oliver Twist\n"Cafe"\n'
     """
-    text = check_text("raw", raw).replace("\r\n", "\n").replace("\r", "\n")
+    text = check_text(raw, "raw").replace("\r\n", "\n").replace("\r", "\n")
     start = _START.search(text)
     text = text[start.end() :] if start else text
     end = _END.search(text)
@@ -279,7 +279,7 @@ def oliver_twist_chapters(text: str) -> list[Chapter]:
     >>> oliver_twist_chapters("Contents\n\nCHAPTER I\n\nA LONG\nTITLE\n\nSome text.\n\nMore.")
     [Chapter(number=1, title='A LONG TITLE', text='Some text.\n\nMore.')]
     """
-    pieces = _HEADING.split(check_text("text", text))
+    pieces = _HEADING.split(check_text(text, "text"))
     if len(pieces) == 1:
         raise ValueError("text must hold chapter headings (lines like 'CHAPTER IV'), got none")
     chapters = []
@@ -316,7 +316,7 @@ def oliver_twist_tokens(text: str) -> list[str]:
     >>> oliver_twist_tokens("'Don't you _know_ the half-open door--at nine o'clock?'")
     ["don't", 'you', 'know', 'the', 'half', 'open', 'door', 'at', 'nine', "o'clock"]
     """
-    text = check_text("text", text)
+    text = check_text(text, "text")
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text.translate(_PLAIN)).encode("ascii", "ignore").decode()
     return _WORD.findall(text.lower())
@@ -358,8 +358,8 @@ def count_word_pairs(
     >>> table.pairs[2].tolist()  # one word later: the-cat twice, cat-the once
     [[0, 2], [1, 0]]
     """
-    n_words = check_count("n_words", n_words)
-    reach = check_count("max_offset", max_offset, 0)
+    n_words = check_integer(n_words, "n_words")
+    reach = check_integer(max_offset, "max_offset", minimum=0)
     if isinstance(documents, str):
         raise TypeError("documents must be an iterable of sequences of words, got a str")
     documents = [_as_words(document) for document in documents]

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from locbook.datasets._check import (
+from locbook._validation import (
     RandomState,
     check_array,
-    check_choice,
-    check_count,
+    check_integer,
+    check_option,
     check_random_state,
     check_real,
 )
@@ -63,9 +63,9 @@ def make_asymmetric(
     >>> (rows - columns)[0].round(12), bool((dissimilarity != dissimilarity.T).any())
     (array([0.6, 0.3]), True)
     """
-    n = check_count("n_items", n_items, 2)
-    check_choice("kind", kind, ("slide", "unfolding"))
-    noise = check_real("noise", noise, 0)
+    n = check_integer(n_items, "n_items", minimum=2)
+    check_option(kind, "kind", ("slide", "unfolding"))
+    noise = check_real(noise, "noise", 0)
     rng = check_random_state(random_state)
     rows = rng.standard_normal((n, 2))
     columns = rows - [0.6, 0.3] if kind == "slide" else rng.standard_normal((n, 2))
@@ -104,12 +104,12 @@ def make_triplets(
     >>> sorted(set(zip(i.tolist(), j.tolist(), k.tolist())))
     [(0, 1, 2), (1, 0, 2), (2, 1, 0)]
     """
-    points = check_array("embedding", embedding, 2)
+    points = check_array(embedding, "embedding", (2,))
     n = len(points)
     if n < 3:
         raise ValueError(f"embedding must have at least 3 rows, got shape {points.shape}")
-    m = check_count("n_triplets", n_triplets)
-    flip = check_real("flip", flip, 0, 1)
+    m = check_integer(n_triplets, "n_triplets")
+    flip = check_real(flip, "flip", 0, 1)
     rng = check_random_state(random_state)
     i = rng.integers(0, n, m)
     j = (i + rng.integers(1, n, m)) % n

@@ -288,7 +288,9 @@ def _(kernel: base.HollowKernel, builder: _Builder) -> None:
     problem = builder.problem
     if problem.queries is not problem.samples:
         whole = problem.n_queries == len(problem.samples)
-        if not whole or not np.array_equal(problem.queries, problem.samples[problem.query_ids], equal_nan=True):
+        if not whole or not np.array_equal(
+            problem.queries, problem.samples[problem.query_ids], equal_nan=True
+        ):
             raise ValueError(
                 "queries must be the samples, row by row, for a hollow kernel: K(x_i, x_i) = 0 has no meaning elsewhere"
             )
