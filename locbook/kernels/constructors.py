@@ -26,6 +26,7 @@ from .metrics import Metric
 from .profiles import PROFILES
 
 _COMMON = """
+
     Parameters
     ----------
     bandwidth : float, array of shape (d,) or (d, d), or varying bandwidth
@@ -43,78 +44,54 @@ _COMMON = """
 
 def _documented(function: Callable) -> Callable:
     """Append the parameters that all kernels of a distance share."""
-    function.__doc__ = function.__doc__.rstrip() + "\n" + _COMMON
+    function.__doc__ += _COMMON
     return function
 
 
-@_documented
-def uniform(bandwidth: Any = 1.0, *, metric: str | Metric | Callable = "euclidean", on: Any = None) -> Kernel:
-    r"""Uniform (neighbour) kernel, :math:`K = 1[u \le 1]`: the samples within the radius, all alike."""
-    return RadialKernel("uniform", bandwidth, metric=metric, on=on)
+def _of_distance(profile: str, summary: str) -> Callable[..., Kernel]:
+    """The constructor of a kernel that is a profile of one distance and has no shape parameter."""
+
+    def constructor(
+        bandwidth: Any = 1.0, *, metric: str | Metric | Callable = "euclidean", on: Any = None
+    ) -> Kernel:
+        return RadialKernel(profile, bandwidth, metric=metric, on=on)
+
+    constructor.__name__ = constructor.__qualname__ = profile
+    constructor.__doc__ = summary
+    return _documented(constructor)
 
 
-@_documented
-def triangular(
-    bandwidth: Any = 1.0, *, metric: str | Metric | Callable = "euclidean", on: Any = None
-) -> Kernel:
-    r"""Triangular kernel, :math:`K = (1 - u)_+`."""
-    return RadialKernel("triangular", bandwidth, metric=metric, on=on)
+uniform = _of_distance(
+    "uniform",
+    r"Uniform (neighbour) kernel, :math:`K = 1[u \le 1]`: the samples within the radius, all alike.",
+)
+triangular = _of_distance("triangular", r"Triangular kernel, :math:`K = (1 - u)_+`.")
+epanechnikov = _of_distance(
+    "epanechnikov", r"Epanechnikov kernel, :math:`K = (1 - u^2)_+` (Epanechnikov 1969)."
+)
+biweight = _of_distance("biweight", r"Biweight (quartic) kernel, :math:`K = (1 - u^2)_+^2`.")
+triweight = _of_distance("triweight", r"Triweight kernel, :math:`K = (1 - u^2)_+^3`.")
+tricube = _of_distance(
+    "tricube", r"Tricube kernel, :math:`K = (1 - u^3)_+^3`, the weight of lowess (Cleveland 1979)."
+)
+cosine = _of_distance(
+    "cosine",
+    r"""Cosine kernel, :math:`K = \cos(\pi u/2)\,1[u \le 1]`.
 
+    The cosine *distance* is ``metric="cosine"``.""",
+)
+gaussian = _of_distance(
+    "gaussian", r"Gaussian kernel, :math:`K = e^{-u^2/2}`: the bandwidth is a standard deviation."
+)
+laplace = _of_distance(
+    "laplace",
+    r"""Laplace kernel, :math:`K = e^{-u}`.
 
-@_documented
-def epanechnikov(
-    bandwidth: Any = 1.0, *, metric: str | Metric | Callable = "euclidean", on: Any = None
-) -> Kernel:
-    r"""Epanechnikov kernel, :math:`K = (1 - u^2)_+` (Epanechnikov 1969)."""
-    return RadialKernel("epanechnikov", bandwidth, metric=metric, on=on)
-
-
-@_documented
-def biweight(
-    bandwidth: Any = 1.0, *, metric: str | Metric | Callable = "euclidean", on: Any = None
-) -> Kernel:
-    r"""Biweight (quartic) kernel, :math:`K = (1 - u^2)_+^2`."""
-    return RadialKernel("biweight", bandwidth, metric=metric, on=on)
-
-
-@_documented
-def triweight(
-    bandwidth: Any = 1.0, *, metric: str | Metric | Callable = "euclidean", on: Any = None
-) -> Kernel:
-    r"""Triweight kernel, :math:`K = (1 - u^2)_+^3`."""
-    return RadialKernel("triweight", bandwidth, metric=metric, on=on)
-
-
-@_documented
-def tricube(bandwidth: Any = 1.0, *, metric: str | Metric | Callable = "euclidean", on: Any = None) -> Kernel:
-    r"""Tricube kernel, :math:`K = (1 - u^3)_+^3`, the weight of lowess (Cleveland 1979)."""
-    return RadialKernel("tricube", bandwidth, metric=metric, on=on)
-
-
-@_documented
-def cosine(bandwidth: Any = 1.0, *, metric: str | Metric | Callable = "euclidean", on: Any = None) -> Kernel:
-    r"""Cosine kernel, :math:`K = \cos(\pi u/2)\,1[u \le 1]`. (The cosine *distance* is ``metric="cosine"``.)."""
-    return RadialKernel("cosine", bandwidth, metric=metric, on=on)
-
-
-@_documented
-def gaussian(
-    bandwidth: Any = 1.0, *, metric: str | Metric | Callable = "euclidean", on: Any = None
-) -> Kernel:
-    r"""Gaussian kernel, :math:`K = e^{-u^2/2}`: the bandwidth is a standard deviation."""
-    return RadialKernel("gaussian", bandwidth, metric=metric, on=on)
-
-
-@_documented
-def laplace(bandwidth: Any = 1.0, *, metric: str | Metric | Callable = "euclidean", on: Any = None) -> Kernel:
-    r"""Laplace kernel, :math:`K = e^{-u}`. On a time column with :func:`causal` it is ALiBi with slope :math:`1/h`."""
-    return RadialKernel("laplace", bandwidth, metric=metric, on=on)
-
-
-@_documented
-def cauchy(bandwidth: Any = 1.0, *, metric: str | Metric | Callable = "euclidean", on: Any = None) -> Kernel:
-    r"""Cauchy kernel, :math:`K = (1 + u^2)^{-1}`: heavy tails; a far query gets the global mean."""
-    return RadialKernel("cauchy", bandwidth, metric=metric, on=on)
+    On a time column with :func:`causal` it is ALiBi (Press et al. 2022) with slope :math:`1/h`.""",
+)
+cauchy = _of_distance(
+    "cauchy", r"Cauchy kernel, :math:`K = (1 + u^2)^{-1}`: heavy tails; a far query gets the global mean."
+)
 
 
 @_documented
