@@ -743,7 +743,11 @@ def test_random_state(name):
             TypeError,
             "embedding: complex data",
         ),
-        (lambda: datasets.make_triplets(np.full((3, 2), "a", dtype=object)), TypeError, "embedding .*dtype object"),
+        (
+            lambda: datasets.make_triplets(np.full((3, 2), "a", dtype=object)),
+            TypeError,
+            "embedding .*dtype object",
+        ),
         (
             lambda: datasets.make_triplets(np.eye(3), flip=1.5),
             ValueError,
