@@ -28,9 +28,10 @@ import numpy as np
 from numba import njit
 
 from ..kernels import metrics, profiles
+from . import exponential, user
 from . import program as programs
-from . import user
 from .cache import made_from
+from .exponential import exp_negative
 from .program import JIT, evaluate_row
 
 SUM, MEAN, MOMENTS, CLASSES, CUMULATE, TOP, DENSE, DIAGONAL = range(8)
@@ -71,7 +72,7 @@ def _to_weights(row, n, shift, i):
             row[j] = 0.0
     else:
         for j in range(n):
-            row[j] = math.exp(row[j] - top)
+            row[j] = exp_negative(row[j] - top)
     return factor
 
 
@@ -296,4 +297,4 @@ def sweep(
     return bad
 
 
-made_from(sweep, programs, metrics, profiles, user)
+made_from(sweep, programs, exponential, metrics, profiles, user)

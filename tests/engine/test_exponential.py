@@ -1,0 +1,58 @@
+"""The engine's exponential against arithmetic with 60 digits."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from numba import njit
+
+from locbook.engine.exponential import SMALLEST, exp_negative
+
+
+@njit
+def row(x, out):
+    for i in range(x.size):
+        out[i] = exp_negative(x[i])
+
+
+def worst_ulp(x):
+    out = np.empty_like(x)
+    row(x, out)
+    with mpmath.workdps(60):
+        exact = [mpmath.exp(mpmath.mpf(float(v))) for v in x]
+        return max(
+            float(abs(mpmath.mpf(float(got)) - want) / mpmath.mpf(float(np.spacing(float(want)))))
+            for got, want in zip(out, exact, strict=True)
+        )
+
+
+@pytest.mark.parametrize("reach", [1e-300, 1e-9, 0.5, 1.0, 20.0, 700.0])
+def test_within_one_unit_in_the_last_place(reach):
+    rng = np.random.default_rng(0)
+    assert worst_ulp(-rng.uniform(0, reach, size=2000)) < 1.0
+
+
+def test_where_the_power_of_two_changes():
+    k = np.arange(1, 1400)
+    halves = -(0.5 * k) * math.log(2)
+    around = np.concatenate([halves, np.nextafter(halves, 0), np.nextafter(halves, -1e3)])
+    assert worst_ulp(around[around > SMALLEST]) < 1.0
+
+
+def test_the_ends():
+    assert exp_negative(0.0) == 1.0
+    assert exp_negative(-0.0) == 1.0
+    assert exp_negative(SMALLEST) > 0
+    assert exp_negative(np.nextafter(SMALLEST, -1e3)) == 0.0
+    assert exp_negative(-1e308) == exp_negative(-math.inf) == 0.0
+    assert math.isnan(exp_negative(math.nan))
+
+
+def test_a_row_is_what_its_entries_are():
+    x = -np.random.default_rng(1).uniform(0, 800, size=1003)
+    whole, single = np.empty_like(x), np.empty(1)
+    row(x, whole)
+    for i in range(0, len(x), 7):
+        row(x[i : i + 1], single)
+        assert single[0] == whole[i]
