@@ -149,15 +149,12 @@ def run(
     if problem.sample_weight is not None:
         with np.errstate(divide="ignore"):
             multiplicity = np.log(problem.sample_weight) if plan.program.log else problem.sample_weight
-        if (
-            reduction == TOP
-        ):  # scores are not weights: only a multiplicity of 0 matters, and takes the sample away
+        # scores are not weights: only a multiplicity of 0 matters, and takes the sample away
+        if reduction == TOP:
             multiplicity = np.where(problem.sample_weight > 0, 0.0 if plan.program.log else 1.0, multiplicity)
         multiplicity = np.ascontiguousarray(multiplicity)
-    parents, dimensions = (
-        monomials if monomials is not None else (np.empty(0, np.int64), np.empty(0, np.int64))
-    )
     no_values, no_labels = np.empty((chunk, 0)), np.empty(0, np.int64)
+    parents, dimensions = (no_labels, no_labels) if monomials is None else monomials
 
     def task(start: int) -> int:
         rows = slice(start, min(start + block, m))
