@@ -31,7 +31,7 @@
 #
 # **You need**: weighted means, the exponential function, a little NumPy, and the {doc}`notation <../notation>` at hand. This chapter stands alone.
 #
-# **Time**: 35 minutes for a first reading; two hours with the proofs, the code and the exercises. **Memory**: 0.5 GB.
+# **Time**: 40 minutes for a first reading without the passages marked *aside*; two hours with the proofs, the code and the exercises. **Memory**: 0.5 GB.
 # :::
 
 # %% tags=["setup", "hide-cell"]
@@ -81,7 +81,7 @@ season = lb.periodic(12.0)
 rules = {
     "within 1 month": lb.uniform(1.0),
     "within 6 months": lb.uniform(6.0),
-    "any January": lb.uniform(0.5, metric=season),
+    "same month, any year": lb.uniform(0.5, metric=season),
     "Dec to Feb, within 2 years": lb.uniform(24.0)
     * lb.uniform(1.0, metric=season),
 }
@@ -95,7 +95,7 @@ for name, rule in rules.items():
     )
 print(f"{'measured':26s} {temperature[january]:.2f} °C")
 
-# %% tags=["hide-input"] mystnb={"figure": {"name": "fig-kernels-four-rules", "caption": "Sea surface temperature off Peru, 1979 to 1986, and the neighbours of January 1983 under four rules. Dots are the months that count, the open diamond is their mean, the cross is what was measured. A neighbour outside these years is not drawn, but counts."}, "image": {"alt": "Four copies of one temperature curve that rises and falls once a year between 20 and 29 degrees, highest in 1983. Within 1 month, two dots stand beside the cross and the diamond lies almost on it. Within 6 months, twelve dots cover a whole year and the diamond is 1.7 degrees too low. Any January: one dot a year on the yearly rise, the diamond 2.9 degrees too low. December to February within 2 years: small groups of dots once a year, the diamond 2.8 degrees too low.", "classes": "dark-light"}}
+# %% tags=["hide-input"] mystnb={"figure": {"name": "fig-kernels-four-rules", "caption": "Sea surface temperature off Peru, 1979 to 1986, and the neighbours of January 1983 under four rules. Dots are the months that count, the open diamond is their mean, the cross is what was measured. A neighbour outside these years is not drawn, but counts."}, "image": {"alt": "Four copies of one temperature curve that rises and falls once a year between 20 and 29 degrees, highest in 1983. Within 1 month, two dots stand beside the cross and the diamond lies almost on it. Within 6 months, twelve dots cover a whole year and the diamond is 1.7 degrees too low. Same month, any year: one dot a year on the yearly rise, the diamond 2.9 degrees too low. December to February within 2 years: small groups of dots once a year, the diamond 2.8 degrees too low.", "classes": "dark-light"}}
 years = 1950 + months[:, 0] / 12
 shown = (years >= 1979) & (years < 1987)
 fig, axes = plt.subplots(4, 1, figsize=(6.4, 7.2), sharex=True, sharey=True)
@@ -149,11 +149,11 @@ glue("apart_1983", round(float(max(answers) - min(answers)), 1))
 # %% [markdown]
 # One question, one data set, four answers, up to {glue:text}`apart_1983` °C apart. Nothing was trained. Only the rule changed. (The *typical error* in the print is the root of the mean squared error, each month predicted from all others.)
 #
-# It seems that "within 1 month" is simply the best. But ask for January 2013, two years after the data end: within 1 month there is nobody, while "any January" still answers. Which rule is right depends on what you ask. So we need a language for such rules. That language is the kernel.
+# It seems that "within 1 month" is simply the best. But ask for January 2013, two years after the data end: within 1 month there is nobody, while "same month, any year" still answers. Which rule is right depends on what you ask. So we need a language for such rules. That language is the kernel.
 #
 # ## The mathematics
 #
-# We have samples $x_1, \dots, x_n$ (here: months) and ask at a **query** $x^*$. Let $d(x, x')$ be a **distance**: a number $\ge 0$ that is $0$ when $x = x'$.
+# We have samples $x_1, \dots, x_n$ (here: months), points with $d$ columns, written $x \in \mathbb R^d$, and ask at a **query** $x^*$. Let $d(x, x')$ be a **distance**: a number $\ge 0$ that is $0$ when $x = x'$.
 #
 # :::{prf:definition} Localization kernel
 # :label: def-localization-kernel
@@ -168,10 +168,10 @@ glue("apart_1983", round(float(max(answers) - min(answers)), 1))
 # d(x^*, x') \le d(x^*, x'') \quad\Longrightarrow\quad K(x^*, x') \ge K(x^*, x'').
 # ```
 #
-# For several distances $d_1, d_2, \dots$ at once, {eq}`eq-decay` is asked only of those $x'$ that are no farther than $x''$ by *any* of them.
+# For several distances $d_1, d_2, \dots$ at once, {eq}`eq-decay` is asked only of those $x'$ that are no farther than $x''$ by *each* of them.
 # :::
 #
-# The paper (as its summaries tell it) asks for these two things and for no more {cite}`song2026`. **Symmetry**, $K(x, x') = K(x', x)$, is optional. **Positive definiteness**, which the kernels of support vector machines must have, is not asked for; what it is comes below. (The wording with several distances is ours.)
+# This book follows a paper, *The General Theory of Localization Methods* {cite}`song2026`, which we know by its abstract and by summaries. The paper (as its summaries tell it) asks for these two things and for no more. **Symmetry**, $K(x, x') = K(x', x)$, is optional. **Positive definiteness**, which the kernels of support vector machines must have, is not asked for; what it is comes below. (The wording with several distances is ours.)
 #
 # The number $K(x^*, x_i)$ becomes a share only when it is divided by the sum over all samples:
 #
@@ -185,9 +185,9 @@ glue("apart_1983", round(float(max(answers) - min(answers)), 1))
 #
 # $$ K(x^*, x') = k(s), \qquad s = u^2, \qquad u = \frac{d(x^*, x')}{h} . $$
 #
-# Any profile $k \ge 0$ that never rises gives a localization kernel. Why the square? The Euclidean distance is the root of a sum of squares, and $e^{-u^2/2}$ needs only $u^2$: so the root need not be taken.
+# Any profile $k \ge 0$ that never rises gives a localization kernel. Why the square? The Euclidean distance, written $\lVert x - x'\rVert$, is the root of a sum of squares, $\big(\sum_c (x_c - x'_c)^2\big)^{1/2}$, and $e^{-u^2/2}$ needs only $u^2$: so the root need not be taken.
 #
-# With several columns the bandwidth may be one number for all; or a vector, one $h_c$ for each column $c$, with $u^2 = \sum_c \big((x^*_c - x'_c)/h_c\big)^2$; or an invertible matrix $B$, with $u = \lVert B^{-1}(x^* - x')\rVert$, which can also turn the axes.
+# With several columns the bandwidth may be one number for all; or a vector, one $h_c$ for each column $c$, with $u^2 = \sum_c \big((x^*_c - x'_c)/h_c\big)^2$; where $x_c$ is the entry in column $c$. (A matrix, which can also turn the axes, is possible too.)
 #
 # | symbol | variable | meaning | here |
 # |---|---|---|---|
@@ -212,7 +212,7 @@ glue("apart_1983", round(float(max(answers) - min(answers)), 1))
 # | triweight | $(1 - u^2)_+^3$ | `triweight` | nobody |
 # | tricube | $(1 - u^3)_+^3$ | `tricube` | nobody |
 # | cosine | $\cos(\pi u/2)$ where $u \le 1$, else $0$ | `cosine` | nobody |
-# | Gaussian | $e^{-u^2/2}$ | `gaussian` | the nearest sample |
+# | Gaussian | $e^{-u^2/2}$ | `gaussian` | the foremost sample: the nearest |
 # | Laplace | $e^{-u}$ | `laplace` | all, by *differences* of distance |
 # | Cauchy | $1/(1 + u^2)$ | `cauchy` | all alike |
 # | Student-t, $\nu > 0$ | $(1 + u^2/\nu)^{-(\nu+1)/2}$ | `student_t` | all alike |
@@ -322,13 +322,13 @@ slider(
 #
 # Three things follow.
 #
-# - **Height.** We may give every profile the height $k(0) = 1$. The constant that makes $K$ a probability density, so that its integral is 1, is not needed for a mean. (It is needed to estimate a density.)
+# - **Height.** We may give every profile the height $k(0) = 1$. Statisticians often multiply a kernel by a constant that makes its integral 1; then it is called a *density*. For a mean the constant is not needed.
 # - **Softmax is a Gaussian in disguise.** From $\lVert x^* - x'\rVert^2 = \lVert x^*\rVert^2 - 2\langle x^*, x'\rangle + \lVert x'\rVert^2$,
 #
 #   $$ e^{\langle x^*, x'\rangle/\tau} = e^{\lVert x^*\rVert^2/2\tau}\; e^{\lVert x'\rVert^2/2\tau}\; e^{-\lVert x^* - x'\rVert^2/2\tau} . $$
 #
 #   The first factor drops out. If all samples have one length, so does the second. What is left is the Gaussian kernel with $h^2 = \tau$. This is the kernel of attention in neural networks {cite}`tsai2019`.
-# - **A factor of the sample stays.** If the lengths differ, $e^{\lVert x'\rVert^2/2\tau}$ makes long samples count more everywhere. Then softmax need not decay with the distance, and is no localization kernel in the strict sense.
+# - **A factor of the sample stays.** If the lengths differ, $e^{\lVert x'\rVert^2/2\tau}$ makes long samples count more everywhere. Then softmax need not decay with the distance, and is no localization kernel in the strict sense; it stands in the zoo because everybody uses it as one.
 #
 # :::{prf:proposition} Sums and products
 # :label: prop-sums-products
@@ -342,18 +342,18 @@ slider(
 #
 # A **product** says *and*: near in time and near in season. A **sum** says *or*: near in time, or else near in season.
 #
-# ### What positive definite kernels ask, and these do not
+# ### Aside: what positive definite kernels ask, and these do not
 #
-# Put a symmetric kernel on $n$ samples: the matrix $G_{ij} = K(x_i, x_j)$. The kernel is **positive definite** if
+# You may have met kernels elsewhere, in *support vector machines*, which separate two classes by a surface, or in *kernel ridge regression*. Those kernels must have a property that ours need not have. Put a symmetric kernel on $n$ samples: the matrix $G_{ij} = K(x_i, x_j)$. The kernel is **positive definite** if
 #
 # ```{math}
 # :label: eq-positive-definite
 # \sum_{i,j} c_i\, c_j\, K(x_i, x_j) \ge 0
 # ```
 #
-# for all samples $x_1, \dots, x_n$ and all numbers $c_1, \dots, c_n$. (Many books say *positive semidefinite*.) There is a test by **eigenvalues**: $\lambda$ is an eigenvalue of $G$ if $Gv = \lambda v$ for some vector $v \ne 0$, and for that vector $\sum_{ij} v_i v_j G_{ij} = \lambda \sum_i v_i^2$. So one negative eigenvalue breaks {eq}`eq-positive-definite`. Conversely, if no eigenvalue of a symmetric matrix is negative, {eq}`eq-positive-definite` holds for these samples.
+# for all samples $x_1, \dots, x_n$ and all numbers $c_1, \dots, c_n$. (Many books say *positive semidefinite*.) There is a test by **eigenvalues**: $\lambda$ is an eigenvalue of $G$ if $Gv = \lambda v$ for some vector $v \ne 0$, and then, multiplying by $v_i$ and adding up, $\sum_{i,j} v_i G_{ij} v_j = \sum_i v_i \lambda v_i = \lambda \sum_i v_i^2$. So one negative eigenvalue breaks {eq}`eq-positive-definite`. The converse is a theorem of linear algebra that we take on trust: if no eigenvalue of a symmetric matrix is negative, {eq}`eq-positive-definite` holds for these samples.
 #
-# Why would one ask for it? Because then, and only then, each $x$ can be turned into a vector $\varphi(x)$, possibly of infinite length, such that the kernel is a dot product: $K(x, x') = \langle\varphi(x), \varphi(x')\rangle$ {cite}`aronszajn1950`. The sum in {eq}`eq-positive-definite` is then a squared length, $\lVert\sum_i c_i\,\varphi(x_i)\rVert^2$. Support vector machines and kernel ridge regression keep such a length small {cite}`scholkopf2002`. With a negative "squared length" that makes no sense. A local mean measures no length: it divides numbers $\ge 0$ by their sum. So it can use the simplest rule there is:
+# Why would one ask for it? Because then, and only then, each $x$ can be turned into a vector $\varphi(x)$, possibly with infinitely many entries, such that the kernel is a dot product: $K(x, x') = \langle\varphi(x), \varphi(x')\rangle$ {cite}`aronszajn1950`. The sum in {eq}`eq-positive-definite` is then a squared length, $\lVert\sum_i c_i\,\varphi(x_i)\rVert^2$. Support vector machines and kernel ridge regression keep such a length small {cite}`scholkopf2002`. With a negative "squared length" that makes no sense. A local mean measures no length: it divides numbers $\ge 0$ by their sum. So it can use the simplest rule there is:
 #
 # :::{prf:proposition} The uniform kernel is not positive definite
 # :label: prop-uniform-not-pd
@@ -468,7 +468,7 @@ glue("crowd", round(0.001 * 731, 2))
 #
 # Nothing is free. The soft voices are heard in January 1983 as well. The 60 other Januaries pull the answer down by {glue:text}`pull_season` °C, and the constant pulls it down by {glue:text}`pull_mean` °C: 731 voices of 0.001 make {glue:text}`crowd`, more than a third of the two real neighbours together. So $n\varepsilon$ must be small compared with the sum of the kernel over the real neighbours.
 #
-# Two more operations. `kernel.hollow()` sets $K(x_i, x_i) = 0$: each sample is estimated from the *others* alone. That is what `lb.leave_one_out` did all the time. `kernel.masked(mask)` silences all pairs where the mask is `False`; among the others the rule stays as it was. With it, "any January" becomes an honest forecast, from months at least a year old:
+# Two more operations. `kernel.hollow()` sets $K(x_i, x_i) = 0$: each sample is estimated from the *others* alone. That is what `lb.leave_one_out` did all the time. `kernel.masked(mask)` silences all pairs where the mask is `False`; among the others the rule stays as it was. With it, "same month" becomes an honest forecast, which hears only months at least a year before the one asked for:
 
 # %%
 # row: the month asked for; column: the month that speaks; shape (732, 732)
@@ -483,7 +483,7 @@ hollow = lb.local_mean(months, months, temperature, near.hollow())
 assert np.allclose(hollow, lb.leave_one_out(months, temperature, near))
 
 # %% [markdown]
-# (`months.T` is a row and `months` a column; their difference holds every pair.) With columns of different kinds, give each its own kernel by `on=` and multiply. For Gaussians that is the same as a vector of bandwidths, because $e^{-a}e^{-b} = e^{-(a+b)}$. We check it on a table that will come back: ten measurements of 442 people with diabetes {cite}`efron2004`. Columns 2 and 3 are body-mass index (BMI, in kg/m²) and blood pressure (in mmHg).
+# That is hardly worse than the error in the first cell of this chapter, where later years had a say as well. (`months.T` is a row and `months` a column; their difference holds every pair.) With columns of different kinds, give each its own kernel by `on=` and multiply. For Gaussians that is the same as a vector of bandwidths, because $e^{-a}e^{-b} = e^{-(a+b)}$. We check it on a table that will come back: ten measurements of 442 people with diabetes {cite}`efron2004`. Columns 2 and 3 are body-mass index (BMI, in kg/m²) and blood pressure (in mmHg).
 
 # %%
 patients = load_diabetes(scaled=False).data  # shape (442, 10)
@@ -536,7 +536,7 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# ### Who is positive definite?
+# ### Aside: who is positive definite?
 
 
 # %%
@@ -586,9 +586,9 @@ glue("orphans", int((named["garments"] == 0).sum()))
 #
 # A bandwidth that stretches where samples are rare makes any profile asymmetric: `lb.gaussian(lb.knn_bandwidth(10))` takes the distance to the tenth neighbour as $h$. The third exercise uses it.
 #
-# ### Same name, another bandwidth
+# ### Aside: same name, another bandwidth
 #
-# "Epanechnikov with bandwidth 130" does not mean the same in all packages. Here $h$ is what divides the distance: for a compact kernel the radius of its support, for the Gaussian its standard deviation. In the function `density` of R, `bw` is the standard deviation of *every* kernel ([its documentation](https://stat.ethz.ch/R-manual/R-devel/library/stats/html/density.html)). `lb.convert_bandwidth` goes from one to the other; two kernels are held to be equally wide if, as densities, they have the same standard deviation.
+# "Epanechnikov with bandwidth 130" does not mean the same in all packages. Here $h$ is what divides the distance: for a compact kernel the radius of its support, for the Gaussian its standard deviation. In the function `density` of R, `bw` is the standard deviation of *every* kernel ([its documentation](https://stat.ethz.ch/R-manual/R-devel/library/stats/html/density.html)). `lb.convert_bandwidth` goes from one to the other; two kernels are held to be equally wide if they have the same standard deviation: the root of the mean of $(x - x')^2$, where each distance counts in proportion to $K$.
 
 # %%
 for target in ("uniform", "epanechnikov", "tricube", "laplace", "std"):
@@ -673,7 +673,7 @@ for name in ("tricube", "biweight", "triangular", "gaussian", "uniform"):
 # - **Ten columns**: the same from all ten measurements.
 # - **Incomes**: predict what a household spends on food from its income: 235 households, 1 column.
 #
-# Each kernel gets its own best bandwidth by **leave-one-out**: predict each sample from all others, and keep the bandwidth with the smallest root mean squared error. `lb.select_bandwidth` does that, and keeps all that it tried. (Student-t has $\nu = 3$, rational quadratic $\alpha = 1$.)
+# Each kernel gets the best bandwidth that the search finds for it by **leave-one-out**: predict each sample from all others, and keep the bandwidth with the smallest root mean squared error. `lb.select_bandwidth` does that, and keeps all that it tried. (Student-t has $\nu = 3$, rational quadratic $\alpha = 1$.)
 
 # %%
 diabetes = load_diabetes()
@@ -751,7 +751,7 @@ fig.legend(
 plt.show()
 
 # %% [markdown]
-# **BMI: the bandwidth, by far.** Twelve kernels, each at its own best bandwidth, err by {glue:text}`bmi_low` to {glue:text}`bmi_high`: the worst is {glue:text}`bmi_spread` % behind the best. Keep the Gaussian but take four times its best bandwidth of {glue:text}`bmi_h` kg/m², and the error is {glue:text}`bmi_wide`. The books are right.
+# **BMI: the bandwidth, by far.** Twelve kernels, each at the best bandwidth found for it, err by {glue:text}`bmi_low` to {glue:text}`bmi_high`: the worst is {glue:text}`bmi_spread` % behind the best. Keep the Gaussian but take four times its best bandwidth of {glue:text}`bmi_h` kg/m², and the error is {glue:text}`bmi_wide`. The books are right.
 #
 # **Ten columns: the tail.** Gaussian, {glue:text}`gaussian_ten`; Cauchy, {glue:text}`cauchy_ten`, and no bandwidth helps. The next section says why.
 #
@@ -779,7 +779,7 @@ quiet = {
 glue("gap_income", round(float(quiet["epanechnikov"] - quiet["laplace"])))
 
 # %% [markdown]
-# One household dictated the radius for all 235. Without it, Epanechnikov's error is nearly halved, and the two kernels are {glue:text}`gap_income` francs apart. So the rule of the books needs two provisos: **the bandwidth matters more than the kernel, as long as everybody has neighbours within reach, and as long as the tail is not too heavy for the number of columns.**
+# One household dictated the radius for all 235. Without it, Epanechnikov's error is nearly halved, and the two kernels are {glue:text}`gap_income` francs apart. So the rule of the books needs two provisos: **the bandwidth matters more than the kernel, as long as everybody has neighbours within reach, and as long as the tail is not too heavy.** (The second proviso also explains Cauchy on the incomes: a lonely household is drawn towards the mean of all. And the rational quadratic kernel with $\alpha = 1$ is Cauchy's with another bandwidth; their lines differ only by the bandwidths tried.)
 #
 # ## Where it breaks
 #
@@ -788,16 +788,20 @@ glue("gap_income", round(float(quiet["epanechnikov"] - quiet["laplace"])))
 # :::{prf:proposition} What a far query gets
 # :label: prop-far
 #
-# Let the samples be points of $\mathbb R^d$ with the Euclidean distance, and let the query go off in a fixed direction: $x^* = r e$ with $\lVert e\rVert = 1$ and $r \to \infty$. Let $\delta_i = \max_j \langle e, x_j\rangle - \langle e, x_i\rangle \ge 0$ be how far sample $i$ lies behind the foremost one in that direction. Then
+# Let the samples be points of $\mathbb R^d$ with the Euclidean distance, and let the query go off in a fixed direction: $x^* = r v$ with $\lVert v\rVert = 1$ and $r \to \infty$. Let $\delta_i = \max_j \langle v, x_j\rangle - \langle v, x_i\rangle \ge 0$ be how far sample $i$ lies behind the foremost one in that direction. Then
 #
-# - **Gaussian** and **softmax**: samples with $\delta_i > 0$ lose all weight; the foremost takes all, or those that are foremost together share;
+# - **Gaussian** and **softmax**: the samples with $\delta_i > 0$ lose all weight; the foremost takes all, or those that are foremost together share;
 # - **Laplace**: $w_i \to e^{-\delta_i/h} \big/ \sum_j e^{-\delta_j/h}$;
 # - **Cauchy, Student-t, rational quadratic**: $w_i \to 1/n$, the mean of all;
 # - **compact support**: all $K = 0$ as soon as the nearest sample is farther than $h$.
 # :::
 #
 # :::{prf:proof}
-# Write $d_i = \lVert re - x_i\rVert$. Then $d_i^2 = r^2 - 2r\langle e, x_i\rangle + \lVert x_i\rVert^2$. For two samples, $d_i^2 - d_j^2 = 2r(\delta_i - \delta_j) + \lVert x_i\rVert^2 - \lVert x_j\rVert^2$. Divide by $d_i + d_j$, which is $2r$ up to a bounded term: $d_i - d_j \to \delta_i - \delta_j$. And $d_i/d_j \to 1$. Now take the ratio $K_i/K_j$ with a foremost $j$, so $\delta_j = 0$. Gaussian: $e^{-(d_i^2 - d_j^2)/2h^2} \to 0$ if $\delta_i > 0$. Softmax: $e^{-r\delta_i/\tau} \to 0$ if $\delta_i > 0$. Laplace: $e^{-(d_i - d_j)/h} \to e^{-\delta_i/h}$. The other three: a ratio like $(1 + d_j^2/h^2)/(1 + d_i^2/h^2)$, to a fixed power, tends to 1. Weights follow from their ratios. Compact support is its own definition.
+# Write $d_i = \lVert rv - x_i\rVert$ and $K_i = K(rv, x_i)$. Then $d_i^2 = r^2 - 2r\langle v, x_i\rangle + \lVert x_i\rVert^2$. For two samples, $d_i^2 - d_j^2 = 2r(\delta_i - \delta_j) + \lVert x_i\rVert^2 - \lVert x_j\rVert^2$, and therefore
+#
+# $$ d_i - d_j = \frac{d_i^2 - d_j^2}{d_i + d_j} = \frac{2r(\delta_i - \delta_j) + \text{const}}{2r + \text{bounded}} \to \delta_i - \delta_j, \qquad \frac{d_i}{d_j} \to 1 . $$
+#
+# Now take the ratio $K_i/K_j$ with a foremost $j$, so $\delta_j = 0$. Gaussian: $e^{-(d_i^2 - d_j^2)/2h^2} \to 0$ if $\delta_i > 0$. Softmax: $e^{-r\delta_i/\tau} \to 0$ if $\delta_i > 0$. Laplace: $e^{-(d_i - d_j)/h} \to e^{-\delta_i/h}$. The other three: a ratio like $(1 + d_j^2/h^2)/(1 + d_i^2/h^2)$, to a fixed power, tends to 1. Weights follow from their ratios. Compact support is its own definition.
 # :::
 #
 # Ask for the temperature of the sea one month after December 2010, and long after. We count who is heard by the **effective number of neighbours**, $1/\sum_i w_i^2$: it is $k$ when $k$ samples weigh $1/k$ each.
@@ -843,7 +847,7 @@ plt.show()
 #
 # ### In many columns all are about equally far
 #
-# Spread 1,000 samples evenly over a cube, ask at 100 random points of it, and compare the farthest sample with the nearest. On the line the ratio is in the thousands. Under broad conditions, met here, it tends to 1 as the number of columns grows {cite}`beyer1999`.
+# Draw 1,000 samples at random, evenly over a cube, ask at 100 random points of it, and compare the farthest sample with the nearest. On the line the ratio is in the thousands. Under broad conditions, met here, it tends to 1 as the number of columns grows {cite}`beyer1999`.
 
 
 # %% tags=["hide-input"] mystnb={"figure": {"name": "fig-kernels-concentration", "caption": "Distance to the farthest sample divided by the distance to the nearest, median of 100 queries. Dots: samples spread evenly over a cube. The markers are two real data sets."}, "image": {"alt": "On logarithmic axes the ratio falls steeply, from above 1,000 for one column to below 5 for eight columns and to 1.2 for 512. The diabetes data with ten columns lie at 6, a little above the curve. The garments with 784 pixels lie at 3.7, far above the curve, level with a cube of about ten columns.", "classes": "dark-light"}}
@@ -898,7 +902,7 @@ glue("like_cube", round(float(np.exp(like))))
 # %% [markdown]
 # With 8 columns the farthest sample is {glue:text}`ratio_8` times as far as the nearest, with 512 only {glue:text}`ratio_512` times. Garments have 784 columns and a ratio of {glue:text}`ratio_garments`, like a cube of about {glue:text}`like_cube` columns. Neighbouring pixels are alike, so the pictures fill only a small part of all that 784 numbers could be.
 #
-# Now we can explain the Cauchy kernel on ten columns. Let its bandwidth go to 0. By {prf:ref}`prop-query-factor` we may multiply by $1/h^2$: the kernel $1/(h^2 + d^2)$ gives the same weights, and tends to $1/d^2$. The bandwidth is gone! (This limit has a name, inverse distance weighting {cite}`shepard1968`.) However small $h$, a sample twice as far still counts a quarter. And for half of the patients asked, even the *farthest* other is less than {glue:text}`ratio_diabetes` times as far as the nearest. So a great part of all are heard. The cell prints the effective number of neighbours, the median over the patients:
+# Now we can explain the Cauchy kernel on ten columns. Let its bandwidth go to 0. By {prf:ref}`prop-query-factor` we may multiply by $1/h^2$: the kernel $1/(h^2 + d^2)$ gives the same weights, and tends to $1/d^2$. The bandwidth is gone! (This limit has a name, inverse distance weighting {cite}`shepard1968`.) However small $h$, a sample twice as far still counts a quarter. And for half of the patients asked, even the *farthest* other is less than {glue:text}`ratio_diabetes` times as far as the nearest. Hence the farthest still counts at least one over the square of that, and a great part of all are heard. The cell prints the effective number of neighbours, the median over the patients:
 
 # %%
 compared = {
