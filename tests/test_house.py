@@ -18,7 +18,7 @@ from tools.hooks import main as hooks_command
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
-LOCKED_EXTRAS = ("book", "data", "test")
+LOCKED_EXTRAS = ("book", "data", "pdf", "test")
 GENERATED = {"_build", "build", ".venv", ".git", "__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis"}
 
 
