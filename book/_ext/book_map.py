@@ -212,12 +212,23 @@ def _spoke(centre, place):
     return f'<line class="spoke" x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}"/>'
 
 
+def _fit(text, size, room):
+    """Attribute that narrows a text which might be too long, drawn in a wide font."""
+    return (
+        f' textLength="{room:g}" lengthAdjust="spacingAndGlyphs"'
+        if len(text) * size * 0.64 > room
+        else ""
+    )
+
+
 def _panel(number, title, box, members, columns):
+    head = f"{ROMAN[number]} · {title}"
     lines = [
         f'<g class="part part-{number + 1}">',
         f'<rect class="panel" x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" '
         f'height="{box.height:g}" rx="8"/>',
-        f'<text class="head" x="{box.x + 12:g}" y="{box.y + 22:g}">{ROMAN[number]} · {escape(title)}</text>',
+        f'<text class="head" x="{box.x + 12:g}" y="{box.y + 22:g}"{_fit(head, 13, box.width - 24)}>'
+        f"{escape(head)}</text>",
     ]
     inner = box.width - 2 * PAD
     each = (inner - (columns - 1) * GAP) / columns
@@ -234,10 +245,13 @@ def _panel(number, title, box, members, columns):
 
 
 def _pill(system, box):
+    fit = _fit(
+        system.name, 12.5, box.width - 36
+    )  # the rest is for the number and the edges
     inside = (
         f'<rect x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}" rx="6"/>'
         f'<text x="{box.x + 7:g}" y="{box.y + 18.5:g}"><tspan class="number">{system.chapter}</tspan>'
-        f'<tspan dx="5">{escape(system.name)}</tspan></text>'
+        f'<tspan dx="5"{fit}>{escape(system.name)}</tspan></text>'
     )
     return _linked(system, inside)
 

@@ -64,7 +64,8 @@ MARK_LOOKS = """() => {
 }"""
 CONTRAST = "color-contrast"
 # Without "preload": axe would fetch the style sheets, which file:// forbids.
-RUN_AXE = """([context, options]) => axe.run(context || document, {...options, preload: false, resultTypes: ['violations']})
+RUN_AXE = """([context, options]) => axe
+  .run(context || document, {...options, preload: false, resultTypes: ['violations']})
   .then(found => found.violations.filter(one => ['serious', 'critical'].includes(one.impact)).flatMap(one =>
     one.nodes.map(node => `${one.id}: ${node.target} ${(node.failureSummary || '').slice(0, 300)}`)))"""
 
