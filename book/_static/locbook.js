@@ -6,11 +6,28 @@ function makeScrollingRegionsReachable() {
     if (region.scrollWidth > region.clientWidth) region.tabIndex = 0;
   }
 }
-document.addEventListener("click", () => setTimeout(makeScrollingRegionsReachable));
-document.addEventListener("toggle", makeScrollingRegionsReachable, true);
+
+// A formula in a line cannot break. One that is longer than the line scrolls, on a phone.
+function tameLongFormulas() {
+  for (const formula of document.querySelectorAll("mjx-container:not([display])")) {
+    const room = formula.closest("p, li, dd, td, th, div").clientWidth;
+    const isLong = room > 0 && formula.scrollWidth > room;
+    formula.classList.toggle("lb-long-formula", isLong);
+    if (isLong) formula.tabIndex = 0;
+  }
+}
+
+function fitToWidth() {
+  tameLongFormulas();
+  makeScrollingRegionsReachable();
+}
+
+document.addEventListener("click", () => setTimeout(fitToWidth));
+document.addEventListener("toggle", fitToWidth, true);
+window.addEventListener("resize", fitToWidth);
 window.addEventListener("load", () => {
   const formulas = window.MathJax?.startup?.promise ?? Promise.resolve();
-  formulas.then(makeScrollingRegionsReachable);
+  formulas.then(fitToWidth);
 });
 
 // The theme opens files in a new tab; these are to be kept.

@@ -26,6 +26,13 @@ ARGUMENTS = ["--no-sandbox", "--disable-background-networking", "--disable-compo
 # Colours are judged where they come to rest.
 AT_REST = "* { transition: none !important; animation: none !important; }"
 OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
+# Formulas in a line that run out of it, where nothing scrolls.
+CUT_FORMULAS = """() => [...document.querySelectorAll('mjx-container:not([display])')].filter(formula => {
+  const block = formula.closest('p, li, dd, td, th, div');
+  const scrolls = formula.closest('.pst-scrollable-table-container, pre, mjx-container.lb-long-formula');
+  return !scrolls && formula.checkVisibility()
+    && formula.getBoundingClientRect().right > block.getBoundingClientRect().right + 2;
+}).map(formula => formula.closest('p, li, dd, td, th, div').innerText.slice(0, 60))"""
 MATHJAX_DONE = (
     "() => !window.MathJax || (window.MathJax.startup && window.MathJax.startup.promise.then(() => true))"
 )
@@ -212,7 +219,8 @@ async def _shift_faults(page):
 
 async def _overflow_faults(page):
     overflow = await page.evaluate(OVERFLOW)
-    return [f"is {overflow} pixels too wide"] if overflow > 0 else []
+    faults = [f"is {overflow} pixels too wide"] if overflow > 0 else []
+    return faults + [f"a formula is cut off in: {text!r}" for text in await page.evaluate(CUT_FORMULAS)]
 
 
 def site_faults(
