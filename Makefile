@@ -7,13 +7,19 @@ READY  := $(VENV)/.ready
 PEERS  := $(VENV)/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help book test peers notebooks bench lint serve clean lock
+.PHONY: help book pdf linkcheck test peers notebooks bench lint serve clean lock
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 book: $(READY)  ## build the HTML book from clean into _build/html
 	$(BIN)/python -m tools.build_book
+
+pdf: $(READY)  ## print the whole book into _build/pdf/locbook.pdf (needs Chromium)
+	$(BIN)/python -m tools.pdf
+
+linkcheck: $(READY)  ## ask every address outside the book whether it is there (needs the network)
+	$(BIN)/python -m tools.linkcheck
 
 test: $(READY)  ## run all tests, then check every notebook's stored output
 	$(BIN)/python -m pytest

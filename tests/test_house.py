@@ -18,7 +18,7 @@ from tools.hooks import main as hooks_command
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
-LOCKED_EXTRAS = ("book", "data", "test")
+LOCKED_EXTRAS = ("book", "data", "pdf", "test")
 GENERATED = {"_build", "build", ".venv", ".git", "__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis"}
 
 
@@ -140,7 +140,18 @@ def test_help_lists_each_target():
         ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     targets = {line.split()[1] for line in listed.stdout.splitlines()}
-    assert {"book", "test", "peers", "notebooks", "bench", "lint", "serve", "clean"} <= targets
+    assert {
+        "book",
+        "pdf",
+        "linkcheck",
+        "test",
+        "peers",
+        "notebooks",
+        "bench",
+        "lint",
+        "serve",
+        "clean",
+    } <= targets
 
 
 def test_documents_name_what_exists():

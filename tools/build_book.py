@@ -30,7 +30,8 @@ def build() -> int:
 
 def sources() -> list[Path]:
     """All files that the book follows from."""
-    configuration = [ROOT / "_config.yml", ROOT / "_toc.yml", ROOT / "requirements.lock"]
+    configuration = [ROOT / name for name in ("_config.yml", "_toc.yml", "requirements.lock")]
+    configuration += [ROOT / "CHANGELOG.md", ROOT / "CITATION.cff", ROOT / "locbook/datasets/README.md"]
     pages = [p for p in BOOK.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     return configuration + pages + list((ROOT / "locbook").rglob("*.py"))
 

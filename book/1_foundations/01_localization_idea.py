@@ -103,11 +103,11 @@ glue("true_kind", kinds[int(new.labels[asked])])
 #
 # ## The mathematics
 #
-# A garment is a list of 784 grey values, a point $x$ in a space of 784 dimensions. Two garments are near when their points are: the **distance** is the root of the summed squared differences of their pixels $x_1, \dots, x_{784}$ and $x'_1, \dots, x'_{784}$,
+# A garment is a list of 784 grey values, a point $x$ in a space of 784 dimensions. Two garments are near when their points are: the **{term}`distance`** is the root of the summed squared differences of their pixels $x_1, \dots, x_{784}$ and $x'_1, \dots, x'_{784}$,
 #
 # $$ d(x, x') = \Big(\sum_{r=1}^{784} (x_r - x'_r)^2\Big)^{1/2} . $$
 #
-# We know $n = 2000$ **samples** and their names; from here on $x_i$ is the whole $i$-th sample. We ask at a **query** $x^*$. A **kernel** $K(x^*, x_i) \ge 0$ says how much sample $i$ counts: in {numref}`fig-idea-neighbours` it is 1 for the ten nearest and 0 for the rest. Divide it by its sum, and you have the **weights**
+# We know $n = 2000$ **{term}`samples <sample>`** and their names; from here on $x_i$ is the whole $i$-th sample. We ask at a **{term}`query`** $x^*$. A **{term}`kernel`** $K(x^*, x_i) \ge 0$ says how much sample $i$ counts: in {numref}`fig-idea-neighbours` it is 1 for the ten nearest and 0 for the rest. Divide it by its sum, and you have the **{term}`weights`**
 #
 # $$ w_i(x^*) = \frac{K(x^*, x_i)}{\sum_j K(x^*, x_j)}, \qquad \sum_i w_i(x^*) = 1 . $$
 #
@@ -126,17 +126,17 @@ glue("true_kind", kinds[int(new.labels[asked])])
 # :::{prf:definition} Shares and local mode
 # :label: def-local-mode
 #
-# The **share** of kind $c$ at the query $x^*$ is the local mean of its indicator,
+# The **{term}`share`** of kind $c$ at the query $x^*$ is the local mean of its indicator,
 #
 # ```{math}
 # :label: eq-shares
 # p_c(x^*) = \sum_i w_i(x^*)\, y_{ic}, \qquad \sum_c p_c(x^*) = 1,
 # ```
 #
-# and the **local mode** is the kind with the largest share (of several, the first).
+# and the **{term}`local mode`** is the kind with the largest share (of several, the first).
 # :::
 #
-# With equal weights on the ten nearest this is the vote that we just took, the rule of the $k$ nearest neighbours {cite}`fix1951,cover1967`. But {eq}`eq-shares` is more general: weights may fall smoothly with distance, and the values may be any numbers, so that the same formula predicts prices, pictures or words. That formula is the **local mean**, the subject of chapter 3 and the root of this book.
+# With equal weights on the ten nearest this is the vote that we just took, the rule of the $k$ nearest neighbours {cite}`fix1951,cover1967`. But {eq}`eq-shares` is more general: weights may fall smoothly with distance, and the values may be any numbers, so that the same formula predicts prices, pictures or words. That formula is the **{term}`local mean`**, the subject of chapter 3 and the root of this book.
 #
 # ### Why should it work?
 #
@@ -238,7 +238,7 @@ for low, high in ((0.0, 0.5), (0.5, 0.7), (0.7, 0.9), (0.9, 1.01)):
 #
 # ### Weights that fall
 #
-# Ten nearest, all alike, and then nobody: that is a hard edge. A softer kernel lets the weight fall with the distance, for example the Gaussian kernel, $K = e^{-d^2/2h^2}$, with a **bandwidth** $h$. Two samples at distances $a < b$ then weigh in the ratio $e^{-(b^2 - a^2)/2h^2}$, and after the division by the sum only such ratios count. So a small $h$ does not mean that nobody is near enough; it means that the nearest count far more than the next. Move the slider for one garment: who speaks, and what are the shares?
+# Ten nearest, all alike, and then nobody: that is a hard edge. A softer kernel lets the weight fall with the distance, for example the Gaussian kernel, $K = e^{-d^2/2h^2}$, with a **{term}`bandwidth`** $h$. Two samples at distances $a < b$ then weigh in the ratio $e^{-(b^2 - a^2)/2h^2}$, and after the division by the sum only such ratios count. So a small $h$ does not mean that nobody is near enough; it means that the nearest count far more than the next. Move the slider for one garment: who speaks, and what are the shares?
 
 # %%
 puzzle = 5
@@ -289,7 +289,7 @@ slider(
 #
 # ### Query models and inference models
 #
-# So far we kept all 2,000 garments and *looked them up*: a **query model**, also called retrieval. Nothing was computed before the question came; that is why it is called **lazy learning**. The other way is to boil the samples down to a few **rules** and throw them away: an **inference model**. The two names are the paper's (as its summaries tell it), and so is the hope that both may help to interpret what a model does {cite}`song2026`.
+# So far we kept all 2,000 garments and *looked them up*: a **{term}`query model`**, also called retrieval. Nothing was computed before the question came; that is why it is called **{term}`lazy learning`**. The other way is to boil the samples down to a few **{term}`rules <rule>`** and throw them away: an **{term}`inference model`**. The two names are the paper's (as its summaries tell it), and so is the hope that both may help to interpret what a model does {cite}`song2026`.
 #
 # The simplest rules for our garments: ten of them, one for each kind, "a garment that looks like *this* is a bag", where *this* is the mean picture of all 200 bags. The formula does not change at all. It is the same local mean, over ten rules in the place of 2,000 samples. And between ten and 2,000 there is everything: several typical pictures for each kind. We find them by *k-means clustering*, which places a given number of centres among the pictures of one kind, so that each picture is near some centre; a centre is the mean of the pictures nearest to it. With one centre it is the mean of them all.
 

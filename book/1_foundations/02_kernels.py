@@ -153,15 +153,15 @@ glue("apart_1983", round(float(max(answers) - min(answers)), 1))
 #
 # ## The mathematics
 #
-# We have samples $x_1, \dots, x_n$ (here: months), points with $d$ columns, written $x \in \mathbb R^d$, and ask at a **query** $x^*$. Let $d(x, x')$ be a **distance**: a number $\ge 0$ that is $0$ when $x = x'$.
+# We have samples $x_1, \dots, x_n$ (here: months), points with $d$ columns, written $x \in \mathbb R^d$, and ask at a **{term}`query`** $x^*$. Let $d(x, x')$ be a **{term}`distance`**: a number $\ge 0$ that is $0$ when $x = x'$.
 #
 # :::{prf:definition} Localization kernel
 # :label: def-localization-kernel
 #
-# A function $K(x^*, x')$ is a **localization kernel** for the distance $d$ if
+# A function $K(x^*, x')$ is a **{term}`localization kernel`** for the distance $d$ if
 #
 # - it is not negative: $K(x^*, x') \ge 0$;
-# - it **decays**: at each query a sample that is no farther counts at least as much,
+# - it **{term}`decays <decaying>`**: at each query a sample that is no farther counts at least as much,
 #
 # ```{math}
 # :label: eq-decay
@@ -171,17 +171,17 @@ glue("apart_1983", round(float(max(answers) - min(answers)), 1))
 # For several distances $d_1, d_2, \dots$ at once, {eq}`eq-decay` is asked only of those $x'$ that are no farther than $x''$ by *each* of them.
 # :::
 #
-# This book follows a paper, *The General Theory of Localization Methods* {cite}`song2026`, which we know by its abstract and by summaries. The paper (as its summaries tell it) asks for these two things and for no more. **Symmetry**, $K(x, x') = K(x', x)$, is optional. **Positive definiteness**, which the kernels of support vector machines must have, is not asked for; what it is comes below. (The wording with several distances is ours.)
+# This book follows a paper, *The General Theory of Localization Methods* {cite}`song2026`, which we know by its abstract and by summaries. The paper (as its summaries tell it) asks for these two things and for no more. **Symmetry**, $K(x, x') = K(x', x)$, is optional. **{term}`Positive definiteness <positive definite>`**, which the kernels of support vector machines must have, is not asked for; what it is comes below. (The wording with several distances is ours.)
 #
 # The number $K(x^*, x_i)$ becomes a share only when it is divided by the sum over all samples:
 #
 # $$ w_i(x^*) = \frac{K(x^*, x_i)}{\sum_j K(x^*, x_j)} . $$
 #
-# These **weights** sum to 1, and $\sum_i w_i(x^*)\,y_i$ is the weighted mean of the values $y_i$ (here: temperatures). It is called the **local mean** at $x^*$.
+# These **{term}`weights`** sum to 1, and $\sum_i w_i(x^*)\,y_i$ is the weighted mean of the values $y_i$ (here: temperatures). It is called the **{term}`local mean`** at $x^*$.
 #
 # ### Profile, bandwidth, distance
 #
-# Most kernels are made of three parts. A distance $d$ says how far. A **bandwidth** $h > 0$, in the units of the distance, says how far is far: $u = d(x^*, x')/h$ is the distance in bandwidths. A **profile** $k$ says how the weight falls:
+# Most kernels are made of three parts. A distance $d$ says how far. A **{term}`bandwidth`** $h > 0$, in the units of the distance, says how far is far: $u = d(x^*, x')/h$ is the distance in bandwidths. A **{term}`profile`** $k$ says how the weight falls:
 #
 # $$ K(x^*, x') = k(s), \qquad s = u^2, \qquad u = \frac{d(x^*, x')}{h} . $$
 #
@@ -224,7 +224,7 @@ glue("apart_1983", round(float(max(answers) - min(answers)), 1))
 #
 # Here $(t)_+$ is $t$ where $t > 0$, else $0$, and $\langle x, x'\rangle = \sum_c x_c x'_c$ is the dot product. The last column is proved in {prf:ref}`prop-far`.
 #
-# The first seven have **compact support**: beyond one bandwidth the weight is exactly 0. The next five never reach 0, and differ in their **tail**: how fast the weight falls when $u$ is large. {numref}`fig-kernels-zoo` draws these twelve.
+# The first seven have **{term}`compact support`**: beyond one bandwidth the weight is exactly 0. The next five never reach 0, and differ in their **{term}`tail`**: how fast the weight falls when $u$ is large. {numref}`fig-kernels-zoo` draws these twelve.
 
 # %% tags=["hide-input"] mystnb={"figure": {"name": "fig-kernels-zoo", "caption": "Twelve profiles over the distance in bandwidths, all drawn with height 1 at the query. Top and bottom left: compact support. Top right: never zero. Bottom right: the same five on logarithmic axes, out to 30 bandwidths. Student-t has ν = 3, rational quadratic α = 1."}, "image": {"alt": "Four panels. In the two panels on the left all curves start at 1 and are 0 from one bandwidth on; the uniform one stays at 1 up to there. Top right, five curves fall smoothly and are positive everywhere. Bottom right, on logarithmic axes, the Gaussian drops below a millionth near 5 bandwidths and the Laplace near 14, while Student-t, Cauchy and rational quadratic fall along straight lines and are still above a millionth at 30.", "classes": "dark-light"}}
 panels = {
@@ -344,7 +344,7 @@ slider(
 #
 # ### Aside: what positive definite kernels ask, and these do not
 #
-# You may have met kernels elsewhere, in *support vector machines*, which separate two classes by a surface, or in *kernel ridge regression*. Those kernels must have a property that ours need not have. Put a symmetric kernel on $n$ samples: the matrix $G_{ij} = K(x_i, x_j)$. The kernel is **positive definite** if
+# You may have met kernels elsewhere, in *support vector machines*, which separate two classes by a surface, or in *kernel ridge regression*. Those kernels must have a property that ours need not have. Put a symmetric kernel on $n$ samples: the matrix $G_{ij} = K(x_i, x_j)$. The kernel is **{term}`positive definite`** if
 #
 # ```{math}
 # :label: eq-positive-definite
@@ -673,7 +673,7 @@ for name in ("tricube", "biweight", "triangular", "gaussian", "uniform"):
 # - **Ten columns**: the same from all ten measurements.
 # - **Incomes**: predict what a household spends on food from its income: 235 households, 1 column.
 #
-# Each kernel gets the best bandwidth that the search finds for it by **leave-one-out**: predict each sample from all others, and keep the bandwidth with the smallest root mean squared error. `lb.select_bandwidth` does that, and keeps all that it tried. (Student-t has $\nu = 3$, rational quadratic $\alpha = 1$.)
+# Each kernel gets the best bandwidth that the search finds for it by **{term}`leave-one-out`**: predict each sample from all others, and keep the bandwidth with the smallest root mean squared error. `lb.select_bandwidth` does that, and keeps all that it tried. (Student-t has $\nu = 3$, rational quadratic $\alpha = 1$.)
 
 # %%
 diabetes = load_diabetes()
@@ -793,7 +793,7 @@ glue("gap_income", round(float(quiet["epanechnikov"] - quiet["laplace"])))
 # - **Gaussian** and **softmax**: the samples with $\delta_i > 0$ lose all weight; the foremost takes all, or those that are foremost together share;
 # - **Laplace**: $w_i \to e^{-\delta_i/h} \big/ \sum_j e^{-\delta_j/h}$;
 # - **Cauchy, Student-t, rational quadratic**: $w_i \to 1/n$, the mean of all;
-# - **compact support**: all $K = 0$ as soon as the nearest sample is farther than $h$.
+# - **{term}`compact support`**: all $K = 0$ as soon as the nearest sample is farther than $h$.
 # :::
 #
 # :::{prf:proof}
@@ -804,7 +804,7 @@ glue("gap_income", round(float(quiet["epanechnikov"] - quiet["laplace"])))
 # Now take the ratio $K_i/K_j$ with a foremost $j$, so $\delta_j = 0$. Gaussian: $e^{-(d_i^2 - d_j^2)/2h^2} \to 0$ if $\delta_i > 0$. Softmax: $e^{-r\delta_i/\tau} \to 0$ if $\delta_i > 0$. Laplace: $e^{-(d_i - d_j)/h} \to e^{-\delta_i/h}$. The other three: a ratio like $(1 + d_j^2/h^2)/(1 + d_i^2/h^2)$, to a fixed power, tends to 1. Weights follow from their ratios. Compact support is its own definition.
 # :::
 #
-# Ask for the temperature of the sea one month after December 2010, and long after. We count who is heard by the **effective number of neighbours**, $1/\sum_i w_i^2$: it is $k$ when $k$ samples weigh $1/k$ each.
+# Ask for the temperature of the sea one month after December 2010, and long after. We count who is heard by the **{term}`effective number of neighbours <effective neighbours>`**, $1/\sum_i w_i^2$: it is $k$ when $k$ samples weigh $1/k$ each.
 
 # %%
 # months after December 2010

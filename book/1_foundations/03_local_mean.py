@@ -112,11 +112,11 @@ glue("mean_food", round(float(values.mean())))
 #
 # ## The mathematics
 #
-# We have samples $(x_i, y_i)$, $i = 1, \dots, n$: here $x_i$ is an income and $y_i$ what that household spends on food. We ask at a **query** $x^*$. A **kernel** $K(x^*, x_i) \ge 0$ says how much sample $i$ counts there; it falls as the distance grows. This chapter mostly uses the Gaussian kernel
+# We have samples $(x_i, y_i)$, $i = 1, \dots, n$: here $x_i$ is an income and $y_i$ what that household spends on food. We ask at a **{term}`query`** $x^*$. A **{term}`kernel`** $K(x^*, x_i) \ge 0$ says how much sample $i$ counts there; it falls as the distance grows. This chapter mostly uses the Gaussian kernel
 #
 # $$ K(x^*, x_i) = e^{-u^2/2}, \qquad u = \frac{\lvert x^* - x_i\rvert}{h}, $$
 #
-# with the **bandwidth** $h > 0$, in the units of $x$ (francs). A household one bandwidth away counts $e^{-1/2} \approx 0.61$ times as much as one at the query; two bandwidths away, $0.14$ times; three, $0.01$ times. Five more kernels will appear. Each is a function of the same $u$, the distance in bandwidths, except the last:
+# with the **{term}`bandwidth`** $h > 0$, in the units of $x$ (francs). A household one bandwidth away counts $e^{-1/2} \approx 0.61$ times as much as one at the query; two bandwidths away, $0.14$ times; three, $0.01$ times. Five more kernels will appear. Each is a function of the same $u$, the distance in bandwidths, except the last:
 #
 # | kernel | $K$ | in code |
 # |---|---|---|
@@ -130,14 +130,14 @@ glue("mean_food", round(float(values.mean())))
 # :::{prf:definition} Local mean
 # :label: def-local-mean
 #
-# The **local mean** at the query $x^*$ is
+# The **{term}`local mean`** at the query $x^*$ is
 #
 # ```{math}
 # :label: eq-local-mean
 # \hat y(x^*) = \frac{\sum_i K(x^*, x_i)\, y_i}{\sum_i K(x^*, x_i)} = \sum_i w_i(x^*)\, y_i .
 # ```
 #
-# The **weights** $w_i(x^*) = K(x^*, x_i) \,/ \sum_j K(x^*, x_j)$ are not negative and sum to 1.
+# The **{term}`weights`** $w_i(x^*) = K(x^*, x_i) \,/ \sum_j K(x^*, x_j)$ are not negative and sum to 1.
 # :::
 #
 # The estimator is from 1964, when {cite:t}`nadaraya1964` and {cite:t}`watson1964` found it independently. This book follows a recent paper, *The General Theory of Localization Methods* {cite}`song2026`, which we know by its abstract and by summaries. The paper (as its summaries tell it) writes this formula, calls it by its old name, the Nadaraya–Watson estimator, and builds the rest of its theory on it.
@@ -230,7 +230,7 @@ print("their incomes:", samples[explanation.indices, 0].round(1))
 glue("effective", round(explanation.effective_neighbors))
 
 # %% [markdown]
-# The last line says how many households the prediction really rests on. The **effective number of neighbours**, $1/\sum_i w_i^2$, is $k$ when $k$ samples weigh $1/k$ each. Here about {glue:text}`effective` households speak for a household of 1,000 francs.
+# The last line says how many households the prediction really rests on. The **{term}`effective number of neighbours <effective neighbours>`**, $1/\sum_i w_i^2$, is $k$ when $k$ samples weigh $1/k$ each. Here about {glue:text}`effective` households speak for a household of 1,000 francs.
 #
 # ### Turn the bandwidth
 #
@@ -269,7 +269,7 @@ slider(
 )
 
 # %% [markdown]
-# With a small bandwidth, where households are few, the curve jumps from one to the next. Ask 235 *other* households, and it would look quite different: it has much **variance**. With a large one, every household is heard everywhere, so other households would give nearly the same curve; but it runs too high for the poor and too low for the rich, whoever is asked: it has much **bias**. Between the two lies the choice, and for it we need two tools: a matrix, and a way to test a prediction on a household that it has not seen.
+# With a small bandwidth, where households are few, the curve jumps from one to the next. Ask 235 *other* households, and it would look quite different: it has much **{term}`variance`**. With a large one, every household is heard everywhere, so other households would give nearly the same curve; but it runs too high for the poor and too low for the rich, whoever is asked: it has much **{term}`bias`**. Between the two lies the choice, and for it we need two tools: a matrix, and a way to test a prediction on a household that it has not seen.
 #
 # ### The smoother matrix
 #
@@ -277,7 +277,7 @@ slider(
 #
 # $$ \hat y = S y, \qquad S_{ij} = w_j(x_i), $$
 #
-# with the **smoother matrix** $S$. Row $i$ holds the shares of all samples in the prediction at $x_i$, so each row sums to 1. The diagonal entry $S_{ii}$ is the share that sample $i$ has in its *own* prediction. The sum of the diagonal, the trace $\operatorname{tr} S = \sum_i S_{ii}$, says how many samples' worth of freedom the curve has. If everybody counts the same everywhere, all $S_{ii} = 1/n$, and the trace is 1: one number is estimated, the mean. If every sample predicts itself, all $S_{ii} = 1$, and the trace is $n$. In between it is called the **degrees of freedom** of the curve {cite}`hastie2009`.
+# with the **{term}`smoother matrix`** $S$. Row $i$ holds the shares of all samples in the prediction at $x_i$, so each row sums to 1. The diagonal entry $S_{ii}$ is the share that sample $i$ has in its *own* prediction. The sum of the diagonal, the trace $\operatorname{tr} S = \sum_i S_{ii}$, says how many samples' worth of freedom the curve has. If everybody counts the same everywhere, all $S_{ii} = 1/n$, and the trace is 1: one number is estimated, the mean. If every sample predicts itself, all $S_{ii} = 1$, and the trace is $n$. In between it is called the **{term}`degrees of freedom`** of the curve {cite}`hastie2009`.
 
 # %% tags=["hide-input"] mystnb={"figure": {"name": "fig-local-mean-smoother", "caption": "Left: the smoother matrix for h = 130 francs, households in order of income; each row holds the shares in one prediction, on a logarithmic scale that ends at 0.001. Right: its diagonal, the share that each household has in its own prediction, for two bandwidths."}, "image": {"alt": "Left, a square map with a bright band along the diagonal, wide in the middle and narrow at the bottom right, where the rich households stand. Right, two sets of dots over income: below 1,500 francs all own shares are small, above 2,000 francs they rise, and for the two richest households they reach 1 at a bandwidth of 40 francs.", "classes": "dark-light"}}
 order = np.argsort(samples[:, 0])
@@ -330,9 +330,9 @@ plt.show()
 # Hence $y_i - \hat y_{-i} = \big(y_i - S_{ii}\,y_i - \hat y_i + S_{ii}\,y_i\big)/(1 - S_{ii}) = (y_i - \hat y_i)/(1 - S_{ii})$.
 # :::
 #
-# In words: the **residual** $y_i - \hat y_i$, what is left between value and fitted value, looks too small by the factor $1 - S_{ii}$, because the sample helped to predict itself. If $S_{ii} = 1$ nobody else is in the window, and both sides are 0/0.
+# In words: the **{term}`residual`** $y_i - \hat y_i$, what is left between value and fitted value, looks too small by the factor $1 - S_{ii}$, because the sample helped to predict itself. If $S_{ii} = 1$ nobody else is in the window, and both sides are 0/0.
 #
-# There is a second road. Set $K(x_i, x_i) = 0$ before you divide by the sum: such a kernel is called **hollow**, and its local mean at a sample hears only the others. Both roads must meet:
+# There is a second road. Set $K(x_i, x_i) = 0$ before you divide by the sum: such a kernel is called **{term}`hollow`**, and its local mean at a sample hears only the others. Both roads must meet:
 
 # %%
 shortcut = lb.leave_one_out(samples, values, kernel, method="shortcut")
@@ -354,7 +354,7 @@ except ValueError as error:
 # %% [markdown]
 # ### Choose the bandwidth
 #
-# Try many bandwidths and keep the one with the smallest mean of the squared leave-one-out errors $(y_i - \hat y_{-i})^2$. `lb.select_bandwidth` does that, over a range that it takes from the data. A second score is **generalised cross-validation** {cite}`craven1979`. In {eq}`eq-leave-one-out` it replaces each $S_{ii}$ by their average, $\operatorname{tr} S/n$:
+# Try many bandwidths and keep the one with the smallest mean of the squared leave-one-out errors $(y_i - \hat y_{-i})^2$. `lb.select_bandwidth` does that, over a range that it takes from the data. A second score is **{term}`generalised cross-validation`** {cite}`craven1979`. In {eq}`eq-leave-one-out` it replaces each $S_{ii}$ by their average, $\operatorname{tr} S/n$:
 #
 # $$ \mathrm{LOO}(h) = \frac1n \sum_i \Big(\frac{y_i - \hat y_i}{1 - S_{ii}}\Big)^2,
 # \qquad
@@ -573,7 +573,7 @@ print(
 # - **Laplace**: far away only *differences* of distance matter: a sample that is $b - a$ farther than the nearest weighs $e^{-(b-a)/h}$ times as much, however far both are. Here the next richest household is 16 bandwidths behind, so the richest still takes all; closer together, they would share.
 # - **Cauchy**: far away all samples are about equally far, and the answer drifts to the mean of all.
 #
-# A kernel with **compact support** reaches only as far as its bandwidth. Out there the Epanechnikov kernel has nobody to ask, and the local mean is 0/0. You say what should happen then:
+# A kernel with **{term}`compact support`** reaches only as far as its bandwidth. Out there the Epanechnikov kernel has nobody to ask, and the local mean is 0/0. You say what should happen then:
 
 # %%
 compact = lb.epanechnikov(300.0)

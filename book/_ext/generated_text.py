@@ -1,8 +1,8 @@
 """Text that follows from the project itself, put into the pages as Sphinx reads them.
 
-The page ``index`` gets the list of chapters (``chapters.yml``, and what ``_toc.yml`` has of it),
-the page ``api`` and those below it the public names of ``locbook``, by part of the theory.
-Nobody edits either by hand, and nothing is written to disk.
+A page marks the place by ``<!-- generated: NAME -->``; :func:`text_of` lists the names. The list of
+chapters and the map follow from ``chapters.yml``, ``map.yml`` and ``_toc.yml``, the API pages from
+the public names of ``locbook``, by part of the theory. Nothing is written to disk.
 """
 
 import importlib
@@ -12,10 +12,26 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-import yaml
+from book_map import (
+    BOOK,
+    ROMAN,
+    chapter_pages,
+    in_words,
+    literature,
+    parts,
+    picture,
+)
+from collected_text import (
+    changelog,
+    data_licences,
+    how_to_cite,
+    issue_forms,
+    ledger,
+)
 from sphinx.errors import ExtensionError
+from sphinx.util.inspect import stringify_signature
 
-BOOK = Path(__file__).resolve().parents[1]
+import locbook
 
 # Groups of the API page in the order of the theory; a part not named here comes last.
 THEORY_ORDER = (
@@ -45,28 +61,20 @@ SEPARATE_MODULES = (
 
 def contents(book=BOOK):
     """MyST list of all planned chapters; one that the table of contents lacks is marked as coming."""
-    toc = (book.parent / "_toc.yml").read_text(encoding="utf-8")
+    pages = chapter_pages(book)
     lines = []
-    for number, part in enumerate(
-        yaml.safe_load((book / "chapters.yml").read_text(encoding="utf-8")),
-        start=1,
-    ):
-        lines += [f"### {_roman(number)}. {part['title']}", ""]
-        for chapter, entry in part["chapters"].items():
-            page = f"{part['folder']}/{chapter:02d}_{entry['slug']}"
-            written = f"book/{page}.ipynb" in toc
+    for number, part in enumerate(parts(book)):
+        lines += [f"### {ROMAN[number]}. {part['title']}", ""]
+        for chapter in part["chapters"]:
+            _, page, title, written = pages[chapter]
             text = (
-                f"[{entry['title']}]({page}.ipynb)"
+                f"[{title}]({page}.ipynb)"
                 if written
-                else f"{entry['title']} *(coming)*"
+                else f"{title} *(coming)*"
             )
             lines.append(f"{chapter}. {text}")
         lines.append("")
     return "\n".join(lines)
-
-
-def _roman(number):
-    return ("I", "II", "III", "IV", "V", "VI")[number - 1]
 
 
 def public_names():
@@ -183,11 +191,20 @@ def _documentation(item):
 
 def _directive(name, item):
     if inspect.isclass(item):
-        return f".. autoclass:: {name}\n   :members:"
+        return f".. autoclass:: {name}{_call(item)}\n   :members:"
     if callable(item):
         return f".. autofunction:: {name}"
     module, _, short = name.rpartition(".")
     return f".. py:data:: {short}\n   :module: {module}\n\n   {_documentation(item)}"
+
+
+def _call(item):
+    """How a class is called, where its ``__new__`` only hands on to another class."""
+    if item is not locbook.Kernel:
+        return ""  # autodoc finds it
+    signature = inspect.signature(type(item(profile="uniform")).__init__)
+    _, *parameters = signature.parameters.values()
+    return stringify_signature(signature.replace(parameters=parameters))
 
 
 def skip_member(app, what, name, item, skip, options):
@@ -203,25 +220,40 @@ def skip_member(app, what, name, item, skip, options):
     return True if is_field or is_request else None
 
 
-PLACEHOLDER = "<!-- generated -->"
+PLACEHOLDER = re.compile(r"^<!-- generated: (.+) -->$", re.MULTILINE)
 
 
-def text_of(docname):
-    """The generated text of a page, or None if it has none."""
-    if docname == "book/index":
-        return contents()
-    if docname == "book/api":
-        return api_overview()
-    if docname.startswith("book/api/"):
-        return api_page(docname.rpartition("/")[2])
-    return None
+def text_of(name, app, docname):
+    """The generated text of a name that a page asks for."""
+    texts = {
+        "chapters": contents,
+        "map": lambda: f"```{{raw}} html\n{picture()}\n```",
+        "map in words": in_words,
+        "literature": literature,
+        "ledger": ledger,
+        "changelog": changelog,
+        "how to cite": how_to_cite,
+        "data licences": lambda: data_licences(_repository(app)),
+        "issue forms": lambda: issue_forms(_repository(app)),
+        "public names": api_overview,
+        "documentation": lambda: api_page(docname.rpartition("/")[2]),
+    }
+    if name not in texts:
+        raise ExtensionError(
+            f"{docname}: there is no generated text {name!r}, only {', '.join(texts)}"
+        )
+    return texts[name]()
+
+
+def _repository(app):
+    return app.config.html_theme_options["repository_url"]
 
 
 def fill_in(app, docname, source):
-    """Put the generated text of a page in the place that its source marks."""
-    text = text_of(docname)
-    if text is not None:
-        source[0] = source[0].replace(PLACEHOLDER, text)
+    """Put the generated texts of a page in the places that its source marks."""
+    source[0] = PLACEHOLDER.sub(
+        lambda mark: text_of(mark[1], app, docname), source[0]
+    )
 
 
 def check_pages(app, env, docnames):
@@ -238,8 +270,12 @@ def always_outdated(app, env, added, changed, removed):
     return [
         docname
         for docname in env.found_docs
-        if docname.startswith(("book/index", "book/api"))
+        if PLACEHOLDER.search(_source(env, docname))
     ]
+
+
+def _source(env, docname):
+    return Path(env.doc2path(docname)).read_text(encoding="utf-8")
 
 
 def setup(app):

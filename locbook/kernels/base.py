@@ -77,7 +77,7 @@ class Kernel:
 
     @property
     def logarithmic(self) -> bool:
-        """Whether the weights are reduced in the log domain: one leaf of exponential type is enough."""
+        """Whether the weights are reduced in the log domain; one leaf of exponential type is enough."""
         return any(part.logarithmic for part in self.parts)
 
     @property
@@ -87,7 +87,7 @@ class Kernel:
 
     @property
     def adaptive(self) -> bool:
-        """Whether a weight depends on other samples than the pair: nearest neighbours, kNN bandwidths."""
+        """Whether a weight depends on other samples than the pair, as with nearest neighbours and kNN bandwidths."""
         return any(part.adaptive for part in self.parts)
 
     @property

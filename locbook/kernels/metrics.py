@@ -89,7 +89,7 @@ class Metric:
 
     @property
     def scalable(self) -> bool:
-        """Whether a bandwidth per column makes sense: the distance is made of differences column by column."""
+        """Whether a bandwidth per column makes sense; the distance is then made of differences column by column."""
         return self.name in _SCALABLE
 
     @property

@@ -1,181 +1,229 @@
 """What a reader meets: every page in Chromium, light and dark, wide and on a phone, without a network."""
 
 import json
-from contextlib import contextmanager
+import re
 
+import jupytext
 import pytest
 
+from locbook.exercises import Choice, Number
+from locbook.exercises._check import find
+from tools import chapter_scripts
+from tools.checks.browser import OPEN_ALL, SCREENS, opened, page_faults, site_faults
 from tools.checks.site import pages
 
-SCREENS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]
-# Pages of a theme or an extension that redirect or list names; they have no text of ours.
+# Pages of an extension that show the library's source; they have no text of ours.
 NOT_READ = ("_modules/",)
-
-OPEN_ALL = """() => {
-  document.querySelectorAll('details').forEach(element => element.open = true);
-  document.querySelectorAll('.toggle-button-hidden').forEach(button => button.click());
-}"""
-# Colours are judged where they come to rest.
-AT_REST = "* { transition: none !important; animation: none !important; }"
-OVERFLOW = "() => document.documentElement.scrollWidth - window.innerWidth"
-MATHJAX_DONE = (
-    "() => !window.MathJax || (window.MathJax.startup && window.MathJax.startup.promise.then(() => true))"
-)
-
-
-@contextmanager
-def opened(browser, address, scheme="light", width=1280):
-    """A page in a context of its own, with what it said and what it asked for."""
-    context = browser.new_context(offline=True, color_scheme=scheme, viewport={"width": width, "height": 844})
-    page = context.new_page()
-    said, asked = [], []
-    page.on(
-        "console", lambda m: said.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None
-    )
-    page.on("pageerror", lambda error: said.append(f"page error: {error}"))
-    page.on(
-        "request",
-        lambda r: asked.append(r.url) if not r.url.startswith(("file:", "data:", "blob:")) else None,
-    )
-    page.goto(address)
-    page.wait_for_load_state("load")
-    page.wait_for_function(MATHJAX_DONE)
-    page.add_style_tag(content=AT_REST)
-    try:
-        yield page, said, asked
-    finally:
-        context.close()
-
-
-def serious_violations(page):
-    """What axe-core finds of serious or critical impact, with every dropdown open."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    # Without "preload": axe would fetch the style sheets, which file:// forbids.
-    found = Axe().run(page, options={"resultTypes": ["violations"], "preload": False})
-    return [
-        f"{violation['id']}: {node['target']} {node['failureSummary'][:300]}"
-        for violation in found.response["violations"]
-        if violation["impact"] in ("serious", "critical")
-        for node in violation["nodes"]
-    ]
-
-
-def faults_of(page, said, asked):
-    """Everything that is wrong with an open page."""
-    page.evaluate(OPEN_ALL)
-    page.wait_for_timeout(50)  # the page answers a click after it
-    faults = [f"console: {text}" for text in said] + [f"asks the network: {url}" for url in asked]
-    overflow = page.evaluate(OVERFLOW)
-    if overflow > 0:
-        faults.append(f"is {overflow} pixels too wide")
-    return faults + serious_violations(page)
-
-
-@pytest.mark.parametrize(("scheme", "width"), SCREENS, ids=lambda value: str(value))
-def test_every_page(book_html, chromium, scheme, width):
-    faults = {}
-    for name in sorted(pages(book_html)):
-        if not name.startswith(NOT_READ):
-            with opened(chromium, (book_html / name).as_uri(), scheme, width) as (page, said, asked):
-                found = faults_of(page, said, asked)
-            if found:
-                faults[name] = found
-    assert faults == {}, json.dumps(faults, indent=1)
-
-
-@pytest.mark.parametrize(
-    ("body", "fault"),
-    [
-        ("<script>console.error('broken')</script>", "console: error: broken"),
-        ("<script>throw new Error('broken')</script>", "console: page error"),
-        (
-            '<img alt="A far picture." src="https://example.org/a.png">',
-            "asks the network: https://example.org",
-        ),
-        ('<div style="width: 3000px; height: 1px"></div>', "too wide"),
-        ('<img src="data:image/png;base64,iVBORw0KGgo=">', "image-alt"),
-        ("<details><summary>x</summary><button></button></details>", "button-name"),
-    ],
-)
-def test_a_broken_page_is_found(chromium, tmp_path, body, fault):
-    page_file = tmp_path / "broken.html"
-    head = '<!doctype html><html lang="en"><head><title>Broken</title></head>'
-    page_file.write_text(f"{head}<body><main><h1>Broken</h1>{body}</main></body></html>")
-    with opened(chromium, page_file.as_uri()) as (page, said, asked):
-        faults = faults_of(page, said, asked)
-    assert any(fault in found for found in faults), faults
 
 
 def chapter_pages(book_html):
     return sorted((book_html / "book").glob("[0-9]_*/*.html"))
 
 
-def test_sliders_move_by_keyboard(book_html, chromium):
-    for path in chapter_pages(book_html):
-        with opened(chromium, path.as_uri()) as (page, _, _):
-            page.evaluate(OPEN_ALL)
-            for box in page.locator(".lb-slider").all():
+@pytest.fixture(scope="module")
+def all_faults(book_html, browser):
+    """One walk through all pages serves the four screens."""
+    names = [name for name in sorted(pages(book_html)) if not name.startswith(NOT_READ)]
+    return site_faults(browser, book_html, names)
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=str)
+def test_every_page(all_faults, screen):
+    assert all_faults[screen] == {}, json.dumps(all_faults[screen], indent=1)
+
+
+WIDE, PHONE, BOTH = {1280}, {390}, {1280, 390}
+DARK_ON_DARK = "<style>@media (prefers-color-scheme: dark) { body { background: #111; color: #333 } }</style>"
+LATE = "setTimeout(() => document.getElementById('late').style.height = '400px', 30)"
+
+
+@pytest.mark.parametrize(
+    ("body", "fault", "widths"),
+    [
+        ("<script>console.error('broken')</script>", "console: error: broken", BOTH),
+        ("<script>throw new Error('broken')</script>", "console: page error", BOTH),
+        ('<img alt="A far picture." src="https://example.org/a.png">', "asks the network", BOTH),
+        ('<div style="width: 3000px; height: 1px"></div>', "too wide", BOTH),
+        ('<div style="width: 600px; height: 1px"></div>', "too wide", PHONE),
+        (f"<p style='overflow: hidden'><mjx-container>{'x=' * 40}</mjx-container></p>", "is cut off", PHONE),
+        ('<img src="data:image/png;base64,iVBORw0KGgo=">', "image-alt", BOTH),
+        ("<details><summary>x</summary><button></button></details>", "button-name", BOTH),
+        ('<p>Good.</p><p style="color: #ccc">Pale on white.</p>', "color-contrast", WIDE),
+        (f"{DARK_ON_DARK}<p>Dark on dark.</p>", "color-contrast", WIDE),
+        ('<details><summary>x</summary><p style="color: #ddd">Pale.</p></details>', "color-contrast", WIDE),
+        (
+            f'<div id="late"></div><p style="height: 500px">Text.</p><script>{LATE}</script>',
+            "the layout jumps",
+            BOTH,
+        ),
+    ],
+)
+def test_a_broken_page_is_found(browser, tmp_path, body, fault, widths):
+    page_file = tmp_path / "broken.html"
+    head = '<!doctype html><html lang="en"><head><title>Broken</title></head>'
+    # MathJax stands for whatever a page waits for.
+    wait = "<script>MathJax = {startup: {promise: new Promise(done => setTimeout(done, 120))}}</script>"
+    page_file.write_text(f"{head}<body>{wait}<main><h1>Broken</h1>{body}</main></body></html>")
+    faults = browser.run(page_faults(browser, page_file.as_uri()))
+    found = {width for (_, width), texts in faults.items() if any(fault in text for text in texts)}
+    assert found == widths, faults
+
+
+def test_a_whole_page_is_whole(browser, tmp_path):
+    page_file = tmp_path / "whole.html"
+    page_file.write_text(
+        '<!doctype html><html lang="en"><head><title>Whole</title><style>:root { color-scheme: light dark }</style>'
+        "</head><body><main><h1>Whole</h1><p>Good.</p></main></body></html>"
+    )
+    assert set(browser.run(page_faults(browser, page_file.as_uri()))) == set(SCREENS)
+    assert not any(browser.run(page_faults(browser, page_file.as_uri())).values())
+
+
+# --- by keyboard alone ---
+
+
+def test_sliders_move_by_keyboard(book_html, browser):
+    async def check(path):
+        async with opened(browser, path.as_uri()) as visit:
+            page = visit.page
+            await page.evaluate(OPEN_ALL)
+            for box in await page.locator(".lb-slider").all():
                 knob = box.locator("input")
-                names = knob.get_attribute("data-names").split("|")
-                knob.focus()
+                names = (await knob.get_attribute("data-names")).split("|")
+                await knob.focus()
                 for key, place in (("Home", 0), ("ArrowRight", 1), ("End", len(names) - 1)):
-                    page.keyboard.press(key)
-                    assert box.locator("output").inner_text() == names[place]
-                    assert knob.get_attribute("aria-valuetext") == names[place]
-                    shown = box.locator("img").evaluate_all(
+                    await page.keyboard.press(key)
+                    assert await box.locator("output").inner_text() == names[place]
+                    assert await knob.get_attribute("aria-valuetext") == names[place]
+                    shown = await box.locator("img").evaluate_all(
                         "all => all.map(image => image.offsetParent !== null)"
                     )
                     assert shown == [k == place for k in range(len(names))]
 
-
-def test_a_slider_without_javascript_shows_one_picture(book_html, chromium):
-    context = chromium.new_context(offline=True, java_script_enabled=False)
-    page = context.new_page()
-    for path in chapter_pages(book_html):
-        page.goto(path.as_uri())
-        for box in page.locator(".lb-slider").all():
-            assert sum(image.is_visible() for image in box.locator("img").all()) == 1
-            assert "Without JavaScript" in box.locator("noscript").inner_text()
-    context.close()
+    browser.each(check, chapter_pages(book_html))
 
 
-def test_exercises_say_right_and_not_yet(book_html, chromium):
-    from locbook.exercises import Choice, Number
-    from locbook.exercises._check import find
+def test_a_slider_without_javascript_shows_one_picture(book_html, browser):
+    async def check(path):
+        async with opened(browser, path.as_uri(), java_script_enabled=False) as visit:
+            for box in await visit.page.locator(".lb-slider").all():
+                assert sum([await image.is_visible() for image in await box.locator("img").all()]) == 1
+                assert "Without JavaScript" in await box.locator("noscript").inner_text()
 
-    for path in chapter_pages(book_html):
-        with opened(chromium, path.as_uri()) as (page, _, _):
-            page.evaluate(OPEN_ALL)
-            for key in {box.get_attribute("data-key") for box in page.locator(".lb-check").all()}:
+    browser.each(check, chapter_pages(book_html))
+
+
+async def _answer_number(page, box, exercise):
+    said, right = box.locator("output"), exercise.compute()
+    for text, words in ((right + 1, "Not yet."), (right, "Right."), ("", ""), ("one", "Not yet.")):
+        await box.locator("input").focus()
+        await page.keyboard.press("Control+A")
+        await page.keyboard.press("Delete")
+        await page.keyboard.type(str(text))
+        heard = await said.inner_text()
+        assert heard.startswith(words)
+        assert bool(heard) is bool(words)
+
+
+async def _answer_choice(page, box, exercise):
+    await box.locator("input").first.focus()
+    await page.keyboard.press("Space")
+    for name, _ in exercise.options:
+        assert await box.locator("input:checked").get_attribute("value") == name
+        words = "Right." if name == exercise.right() else "Not yet."
+        assert (await box.locator("output").inner_text()).startswith(words)
+        await page.keyboard.press("ArrowDown")
+
+
+def test_exercises_say_right_and_not_yet(book_html, browser):
+    async def check(path):
+        async with opened(browser, path.as_uri()) as visit:
+            page, answered = visit.page, 0
+            await page.evaluate(OPEN_ALL)
+            keys = await page.locator(".lb-check").evaluate_all("all => all.map(box => box.dataset.key)")
+            for key in sorted(set(keys)):
                 exercise = find(key)
                 box = page.locator(f".lb-check[data-key='{key}']").first
-                said = box.locator("output")
                 if isinstance(exercise, Number):
-                    right = exercise.compute()
-                    for text, answer in (
-                        (right + 1, "Not yet."),
-                        (right, "Right."),
-                        ("", ""),
-                        ("one", "Not yet."),
-                    ):
-                        box.locator("input").fill(str(text))
-                        assert said.inner_text().startswith(answer)
-                        assert bool(said.inner_text()) is bool(answer)
+                    await _answer_number(page, box, exercise)
                 elif isinstance(exercise, Choice):
-                    for name, _ in exercise.options:
-                        box.locator(f"input[value='{name}']").check()
-                        right = name == exercise.right()
-                        assert said.inner_text().startswith("Right." if right else "Not yet.")
+                    await _answer_choice(page, box, exercise)
+                answered += isinstance(exercise, Number | Choice)
+                # An <output> tells a screen reader what it says.
+                assert await box.locator("output").count() == 1
+            assert visit.faults() == []
+            return answered
+
+    assert all(browser.each(check, chapter_pages(book_html)))
 
 
-@pytest.mark.parametrize(
-    ("word", "page_name"), [("Epanechnikov", "notation.html"), ("neighbours", "index.html")]
+def test_the_keyboard_reaches_the_text_first_and_opens_what_is_folded(book_html, browser):
+    async def check(path):
+        async with opened(browser, path.as_uri()) as visit:
+            page = visit.page
+            await page.keyboard.press("Tab")
+            assert "Skip to main content" in await page.evaluate("document.activeElement.innerText")
+            for fold in await page.locator("article details > summary").all():
+                await fold.focus()
+                await page.keyboard.press("Enter")
+                assert await fold.evaluate("summary => summary.parentElement.open")
+            closed = page.locator("button.toggle-button-hidden")
+            for left in range(await closed.count(), 0, -1):
+                await closed.first.focus()
+                await page.keyboard.press("Enter")
+                assert await closed.count() == left - 1
+
+    browser.each(check, chapter_pages(book_html))
+
+
+def test_the_map_leads_by_keyboard(book_html, browser):
+    async def check(width):
+        async with opened(browser, (book_html / "book/map.html").as_uri(), width=width) as visit:
+            links = visit.page.locator(".lb-map a:visible")
+            assert await links.count() >= 3
+            for link in await links.all():
+                await link.focus()
+                assert await link.evaluate("link => link === document.activeElement")
+            await links.first.focus()
+            await visit.page.keyboard.press("Enter")
+            await visit.page.wait_for_url("**/1_foundations/*.html")
+
+    browser.each(check, [1280, 390])
+
+
+# --- search ---
+
+NO_PROSE = re.compile(
+    r"\$\$.*?\$\$|\$[^$]*\$|```.*?```|\{[\w:]+\}`[^`]*`|`[^`]*`|\]\([^)]*\)|^:.*$|^\(.*\)=$",
+    re.DOTALL | re.MULTILINE,
 )
-def test_search_finds_a_word(book_html, chromium, word, page_name):
-    with opened(chromium, f"{(book_html / 'search.html').as_uri()}?q={word}") as (page, said, asked):
-        page.locator("#search-results li a").first.wait_for()
-        links = page.locator("#search-results li a").evaluate_all("all => all.map(link => link.href)")
-    assert any(page_name in link for link in links)
-    assert said == []
-    assert asked == []
+
+
+def prose_words(script):
+    cells = [cell.source for cell in jupytext.read(script).cells if cell.cell_type == "markdown"]
+    return set(re.findall(r"\b[a-z]{7,}\b", NO_PROSE.sub(" ", "\n\n".join(cells))))
+
+
+def own_words():
+    """``{chapter: a word that only its text has}``."""
+    words = {script.stem: prose_words(script) for script in chapter_scripts()}
+    return {
+        stem: max(sorted(mine - set().union(*(w for other, w in words.items() if other != stem))), key=len)
+        for stem, mine in words.items()
+    }
+
+
+def test_search_finds_a_word_of_each_chapter(book_html, browser):
+    async def check(entry):
+        name, word = entry
+        address = f"{(book_html / 'search.html').as_uri()}?q={word}"
+        async with opened(browser, address) as visit:
+            await visit.page.locator("#search-results li a").first.wait_for()
+            links = await visit.page.locator("#search-results li a").evaluate_all(
+                "all => all.map(link => link.href)"
+            )
+            assert any(f"{name}.html" in link for link in links), f"{word} of {name}: {links}"
+            assert visit.faults() == []
+
+    others = {"notation": "Epanechnikov", "index": "neighbours", "glossary": "retrieval"}
+    browser.each(check, [*own_words().items(), *others.items()])

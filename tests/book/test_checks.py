@@ -15,9 +15,10 @@ from tools.checks.figures import alt_faults, figure_faults, page_image_faults
 from tools.checks.outputs import output_faults
 from tools.checks.pairs import main as pairs_command
 from tools.checks.pairs import pair_faults
-from tools.checks.site import link_faults, offline_faults
+from tools.checks.site import link_faults, offline_faults, unsized_image_faults, weight_faults
 from tools.checks.standalone import standalone_faults
 from tools.checks.template import template_faults
+from tools.linkcheck import outside_faults
 
 PNG = "iVBORw0KGgo="
 
@@ -376,3 +377,30 @@ def test_page_and_style_that_load_nothing(tmp_path):
     assert offline_faults(tmp_path) == []
     (tmp_path / "style.css").write_text('@import "https://example.org/a.css";')
     assert "style.css" in offline_faults(tmp_path)[0]
+
+
+def test_weight_of_a_page(tmp_path):
+    (tmp_path / "_images").mkdir()
+    (tmp_path / "_images" / "a.png").write_bytes(b"0" * 1_500_000)
+    write_page(tmp_path, '<img src="_images/a.png">')
+    assert weight_faults(tmp_path) == []
+    write_page(tmp_path, '<img src="_images/a.png">' + "x" * 600_000)
+    assert "weighs 2,1" in weight_faults(tmp_path)[0]
+
+
+def test_size_of_a_picture(tmp_path):
+    write_page(tmp_path, '<img src="a.png" width="2" height="1">')
+    assert unsized_image_faults(tmp_path) == []
+    write_page(tmp_path, '<img src="a.png" width="2">')
+    assert "a.png has no size" in unsized_image_faults(tmp_path)[0]
+
+
+def test_links_outside(tmp_path):
+    write_page(
+        tmp_path,
+        '<a href="https://a.example/x#y">a</a> <a href="https://b.example/">b</a> <a href="c.html">c</a>',
+    )
+    answers = {"https://a.example/x": None, "https://b.example/": "answers 404"}
+    assert outside_faults(tmp_path, answers.__getitem__) == [
+        "https://b.example/: answers 404 (on index.html)"
+    ]

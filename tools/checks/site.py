@@ -85,3 +85,34 @@ def _loads(element):
 def pages(root: Path) -> set[str]:
     """The set of pages below a folder, as paths."""
     return {str(path.relative_to(root)) for path in root.rglob("*.html") if "_static" not in path.parts}
+
+
+MAX_PAGE_BYTES = 2_000_000
+
+
+def weight_faults(root: Path) -> list[str]:
+    """Pages that weigh too much: the file, and the pictures that it shows."""
+    site = Site(root)
+    faults = []
+    for page, found in site.pages.items():
+        pictures = {e.attributes.get("src", "") for e in found if e.tag == "img"}
+        files = [page, *((page.parent / unquote(p)).resolve() for p in pictures if "_images/" in p)]
+        weight = sum(file.stat().st_size for file in files)
+        if weight > MAX_PAGE_BYTES:
+            faults.append(
+                f"{page.relative_to(site.root)}: weighs {weight:,} bytes, allowed are {MAX_PAGE_BYTES:,}"
+            )
+    return faults
+
+
+def unsized_image_faults(root: Path) -> list[str]:
+    """Pictures in the text without width and height: the text would jump when they come."""
+    site = Site(root)
+    return [
+        f"{page.relative_to(site.root)}: {e.attributes.get('src', '')[:60]} has no size"
+        for page, found in site.pages.items()
+        for e in found
+        if e.tag == "img"
+        and any(parent.tag == "article" for parent in e.parents)
+        and not {"width", "height"} <= set(e.attributes)
+    ]
