@@ -151,7 +151,8 @@ def _wide(everything, all_parts):
     width, column, middle = 760, 240, 92
     tall = {p: _height(len(_around(everything, p)), 1) for p in range(6)}
     space = 40
-    centre = Box(230, max(tall[0], tall[1]) + space, 300, middle)
+    top = max(tall[0], tall[1]) + space
+    centre = Box((width - column) / 2, top, column, middle)
     below = centre.y + middle + space
     floor = below + max(tall[4], tall[5])
     top_right = Box(width - column, 0, column, tall[2])
