@@ -49,6 +49,11 @@ LATE = "setTimeout(() => document.getElementById('late').style.height = '400px',
         ('<img src="data:image/png;base64,iVBORw0KGgo=">', "image-alt", BOTH),
         ("<details><summary>x</summary><button></button></details>", "button-name", BOTH),
         ('<p>Good.</p><p style="color: #ccc">Pale on white.</p>', "color-contrast", WIDE),
+        (
+            '<pre><b>if</b> <span class="b">=</span> <span class="b" style="color: #ccc">pale</span></pre>',
+            "color-contrast",
+            WIDE,
+        ),
         (f"{DARK_ON_DARK}<p>Dark on dark.</p>", "color-contrast", WIDE),
         ('<details><summary>x</summary><p style="color: #ddd">Pale.</p></details>', "color-contrast", WIDE),
         (

@@ -62,7 +62,8 @@ MARK_LOOKS = """() => {
   };
   document.querySelectorAll('[data-look]').forEach(element => delete element.dataset.look);
   for (const element of document.body.querySelectorAll('*')) {
-    const holdsText = [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim());
+    // axe does not judge one letter.
+    const holdsText = [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim().length > 1);
     if (!holdsText || !element.checkVisibility({visibilityProperty: true})) continue;
     const style = getComputedStyle(element);
     const look = [style.color, style.fontSize, style.fontWeight, style.textShadow, ground(element)].join('|');
@@ -70,8 +71,27 @@ MARK_LOOKS = """() => {
     seen.add(look);
   }
 }"""
-# Inside code and formulas nothing follows the width: on a phone axe is shown their text alone.
-SIMPLIFY = "document.querySelectorAll('pre, mjx-container').forEach(box => box.textContent = box.textContent)"
+# Words of code and formulas are most of a chapter's elements, and much alike: of those with one class
+# at one kind of place, axe is shown the first; of the others the text.
+PRUNE = """() => {
+  const seen = new Set();
+  const kindOf = element => element.localName + '.' + element.className;
+  const place = element => element ? kindOf(element) + '<' + place(element.parentElement) : '';
+  const isNew = (element, where) => {
+    if (element.textContent.trim().length < 2) return false;  // axe does not judge one letter
+    const kind = kindOf(element) + '<' + where;
+    return !seen.has(kind) && seen.add(kind);
+  };
+  for (const block of document.querySelectorAll('pre')) {
+    const where = place(block);
+    for (const word of block.querySelectorAll('span:not(:has(*))')) {
+      if (!isNew(word, where)) word.replaceWith(word.textContent);
+    }
+  }
+  for (const formula of document.querySelectorAll('mjx-container')) {
+    if (!isNew(formula, place(formula.parentElement))) formula.textContent = formula.textContent.trim();
+  }
+}"""
 CONTRAST = "color-contrast"
 # Without "preload": axe would fetch the style sheets, which file:// forbids.
 RUN_AXE = """([context, options]) => axe
@@ -205,15 +225,16 @@ async def page_faults(browser: Browser, address: str) -> dict[tuple[str, int], l
             found[scheme, width] = await _shift_faults(page)
             await page.evaluate(OPEN_ALL)
             await page.wait_for_timeout(50)  # the page answers a click after it
+            found[OTHER[scheme], width] = []
             for now in (OTHER[scheme], scheme):
                 await page.emulate_media(color_scheme=now)
-                faults = found.setdefault((now, width), [])
-                faults += await _overflow_faults(page)
-                faults += await axe_faults(page, contrast=True) if width == WIDE else []
-                faults += visit.faults()
-            if width != WIDE:
-                await page.evaluate(SIMPLIFY)
-            found[scheme, width] += await axe_faults(page, contrast=False) + visit.faults()
+                found[now, width] += await _overflow_faults(page) + visit.faults()
+            await page.evaluate(PRUNE)
+            found[scheme, width] += await axe_faults(page, contrast=False)
+            for now in (scheme, OTHER[scheme]) if width == WIDE else ():
+                await page.emulate_media(color_scheme=now)
+                found[now, width] += await axe_faults(page, contrast=True)
+            found[scheme, width] += visit.faults()
     return found
 
 
