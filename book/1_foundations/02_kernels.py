@@ -222,7 +222,7 @@ glue("apart_1983", round(float(max(answers) - min(answers)), 1))
 #
 # In code the first twelve take the bandwidth, `lb.gaussian(h)`, and two of them a shape, `lb.student_t(h, nu=3)` and `lb.rational_quadratic(h, alpha=1)`; the others are `lb.knn(k)` and `lb.softmax(tau)`. (The library has four more for special data: `lb.von_mises` for angles, `lb.discrete` for tables, `lb.causal` and `lb.window` for time.)
 #
-# Here $(t)_+$ is $t$ where $t > 0$, else $0$, and $\langle x, x'\rangle = \sum_c x_c x'_c$ is the dot product. The last column is proved in {prf:ref}`prop-far`.
+# Here $(t)_+$ is $t$ where $t > 0$, else $0$, and $\langle x, x'\rangle = \sum_c x_c x'_c$ is the dot product. The last column is proved in {prf:ref}`prop-far`; for the $k$ nearest it is the definition.
 #
 # The first seven have **{term}`compact support`**: beyond one bandwidth the weight is exactly 0. The next five never reach 0, and differ in their **{term}`tail`**: how fast the weight falls when $u$ is large. {numref}`fig-kernels-zoo` draws these twelve.
 

@@ -38,3 +38,10 @@ window.addEventListener("load", () => {
     link.removeAttribute("target");
   }
 });
+
+// Paper is white: print in the light colours, whatever the screen shows.
+window.matchMedia("print").addEventListener("change", ({ matches: onPaper }) => {
+  const root = document.documentElement;
+  if (onPaper) root.dataset.screenTheme = root.dataset.theme;
+  root.dataset.theme = onPaper ? "light" : root.dataset.screenTheme;
+});

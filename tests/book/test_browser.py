@@ -181,6 +181,21 @@ def test_the_keyboard_reaches_the_text_first_and_opens_what_is_folded(book_html,
     browser.each(check, chapter_pages(book_html))
 
 
+def test_a_dark_page_prints_light(book_html, browser):
+    """Paper is white: yellow code on it could not be read."""
+    theme = "document.documentElement.dataset.theme"
+
+    async def check(path):
+        async with opened(browser, path.as_uri(), "dark") as visit:
+            assert await visit.page.evaluate(theme) == "dark"
+            await visit.page.emulate_media(media="print")
+            assert await visit.page.evaluate(theme) == "light"
+            await visit.page.emulate_media(media="screen")
+            assert await visit.page.evaluate(theme) == "dark"
+
+    browser.each(check, chapter_pages(book_html)[:1])
+
+
 def test_the_map_leads_by_keyboard(book_html, browser):
     async def check(width):
         async with opened(browser, (book_html / "book/map.html").as_uri(), width=width) as visit:
