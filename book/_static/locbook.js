@@ -40,8 +40,13 @@ window.addEventListener("load", () => {
 });
 
 // Paper is white: print in the light colours, whatever the screen shows.
-window.matchMedia("print").addEventListener("change", ({ matches: onPaper }) => {
-  const root = document.documentElement;
-  if (onPaper) root.dataset.screenTheme = root.dataset.theme;
-  root.dataset.theme = onPaper ? "light" : root.dataset.screenTheme;
-});
+function colourForPaper(onPaper) {
+  const theme = document.documentElement.dataset;
+  if (onPaper === ("screenTheme" in theme)) return;
+  if (onPaper) theme.screenTheme = theme.theme;
+  theme.theme = onPaper ? "light" : theme.screenTheme;
+  if (!onPaper) delete theme.screenTheme;
+}
+window.addEventListener("beforeprint", () => colourForPaper(true));
+window.addEventListener("afterprint", () => colourForPaper(false));
+window.matchMedia("print").addEventListener("change", (media) => colourForPaper(media.matches));

@@ -189,9 +189,9 @@ def test_a_dark_page_prints_light(book_html, browser):
         async with opened(browser, path.as_uri(), "dark") as visit:
             assert await visit.page.evaluate(theme) == "dark"
             await visit.page.emulate_media(media="print")
-            assert await visit.page.evaluate(theme) == "light"
+            await visit.page.wait_for_function(f"{theme} === 'light'", timeout=5000)
             await visit.page.emulate_media(media="screen")
-            assert await visit.page.evaluate(theme) == "dark"
+            await visit.page.wait_for_function(f"{theme} === 'dark'", timeout=5000)
 
     browser.each(check, chapter_pages(book_html)[:1])
 
