@@ -262,6 +262,11 @@ def _ruler(value: Any) -> str:
 
 
 class _Leaf(Kernel):
+    # what most leaves are; the others say so
+    logarithmic = False
+    full_support = False
+    adaptive = False
+    allows_nan = False
     on: tuple[int, ...] | None = None
 
     def columns(self, n_columns: int) -> np.ndarray:
@@ -401,8 +406,6 @@ class SoftmaxKernel(_Leaf):
     _fields = ("temperature", "on")
     logarithmic = True
     full_support = True
-    adaptive = False
-    allows_nan = False
 
     def __init__(self, temperature: float = 1.0, *, on: Any = None):
         self._set(temperature=check_positive(temperature, "temperature"), on=_columns(on))
@@ -417,8 +420,6 @@ class VonMisesKernel(_Leaf):
     _fields = ("concentration", "on")
     logarithmic = True
     full_support = True
-    adaptive = False
-    allows_nan = False
 
     def __init__(self, concentration: float = 1.0, *, on: Any = None):
         self._set(concentration=check_positive(concentration, "concentration"), on=_columns(on))
@@ -439,8 +440,6 @@ class NeighborKernel(_Leaf):
     """``1[x_i among the k nearest]``; built by :func:`locbook.knn`."""
 
     _fields = ("n_neighbors", "ties", "metric", "on")
-    logarithmic = False
-    full_support = False
     adaptive = True
 
     def __init__(
@@ -472,9 +471,6 @@ class DiscreteKernel(_Leaf):
     """``A[a, b]`` for integer codes a, b; built by :func:`locbook.discrete`."""
 
     _fields = ("matrix", "on")
-    logarithmic = False
-    adaptive = False
-    allows_nan = False
 
     def __init__(self, matrix: np.ndarray, *, on: Any = None):
         table = as_real(matrix, "matrix").astype(np.float64)
@@ -496,10 +492,6 @@ class CausalKernel(_Leaf):
     """``1[s <= t]`` on a time column; built by :func:`locbook.causal`."""
 
     _fields = ("on",)
-    logarithmic = False
-    full_support = False
-    adaptive = False
-    allows_nan = False
 
     def __init__(self, *, on: Any = None):
         self._set(on=_one_column(on))
@@ -512,9 +504,7 @@ class ConstantKernel(_Leaf):
     """The same weight for every sample: the global mean; built by ``kernel + epsilon``."""
 
     _fields = ("value",)
-    logarithmic = False
     full_support = True
-    adaptive = False
     allows_nan = True
 
     def __init__(self, value: float):
