@@ -284,8 +284,17 @@ slider(
     "weighted mean of all known garments. Right: the shares of the ten kinds.",
 )
 
+# %% tags=["remove-cell"]
+widest = lb.local_mean(
+    queries[[puzzle]], samples, indicators, lb.gaussian(20.0)
+)
+glue("widest_kind", kinds[int(widest.argmax())])
+# the reason that the text gives
+assert samples[known.labels == widest.argmax()].mean() < samples.mean()
+glue("operations", round(samples.size / 1e6, 1))
+
 # %% [markdown]
-# With a small bandwidth one garment decides. With a large one everybody speaks, every kind gets nearly a tenth, and the answer says nothing about *this* query: at $h = 20$ the largest share belongs to the sandals, only because sandals have few bright pixels and are not very far from anything. (How many speak is counted by $1/\sum_i w_i^2$, which is $k$ when $k$ samples weigh $1/k$ each.)
+# With a small bandwidth one garment decides. With a large one everybody speaks, every kind gets nearly a tenth, and the answer says nothing about *this* query: at $h = 20$ the largest share belongs to the kind *{glue:text}`widest_kind`*, only because its pictures have few bright pixels and are not very far from anything. (How many speak is counted by $1/\sum_i w_i^2$, which is $k$ when $k$ samples weigh $1/k$ each.)
 #
 # ### Query models and inference models
 #
@@ -405,7 +414,7 @@ for shift in (1, 2, 3):
 #
 # ### Lazy is not free
 #
-# Nothing is computed before the question, so everything is computed after it: one answer compares the query with all $n$ samples, $n \times d$ operations, 1.6 million here, and all samples must be kept. Chapter 28 shows how far careful code takes that.
+# Nothing is computed before the question, so everything is computed after it: one answer compares the query with all $n$ samples, $n \times d$ differences, {glue:text}`operations` million here, and all samples must be kept. Chapter 28 shows how far careful code takes that.
 #
 # ## As a local mean
 #

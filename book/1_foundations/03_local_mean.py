@@ -568,9 +568,13 @@ print(
     values.mean().round(1),
 )
 
+# %% tags=["remove-cell"]
+richest, second = np.sort(samples[:, 0])[[-1, -2]]
+glue("behind", round(float((richest - second) / 130.0)))
+
 # %% [markdown]
 # - **Gaussian**: the nearest sample takes all, here the richest household.
-# - **Laplace**: far away only *differences* of distance matter: a sample that is $b - a$ farther than the nearest weighs $e^{-(b-a)/h}$ times as much, however far both are. Here the next richest household is 16 bandwidths behind, so the richest still takes all; closer together, they would share.
+# - **Laplace**: far away only *differences* of distance matter: a sample that is $b - a$ farther than the nearest weighs $e^{-(b-a)/h}$ times as much, however far both are. Here the next richest household is {glue:text}`behind` bandwidths behind, so the richest still takes all; closer together, they would share.
 # - **Cauchy**: far away all samples are about equally far, and the answer drifts to the mean of all.
 #
 # A kernel with **{term}`compact support`** reaches only as far as its bandwidth. Out there the Epanechnikov kernel has nobody to ask, and the local mean is 0/0. You say what should happen then:
