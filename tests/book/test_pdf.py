@@ -48,21 +48,62 @@ def test_formulas_are_set_and_solutions_come_last(printed):
     assert "The page shows it for" in whole
 
 
+def click_faults(soup):
+    """What a reader of paper cannot press, open or see."""
+    left = [element.name for element in soup.select("input, button, noscript, img[hidden]")]
+    return left + ["closed details" for fold in soup.select("details") if not fold.has_attr("open")]
+
+
+def link_faults(soup, folder):
+    """Links that lead out of the document or to no place in it, and files that it would miss."""
+    anchors = {element["id"] for element in soup.select("[id]")}
+    links = [link["href"] for link in soup.select("a[href]") if not link["href"].startswith("http")]
+    faults = [link for link in links if link[0] != "#" or link[1:] not in anchors]
+    for element in soup.select("img[src], link[href], script[src]"):
+        address = (element.get("src") or element.get("href")).partition("?")[0]
+        if not address.startswith("data:") and not (folder / address).exists():
+            faults.append(address)
+    return faults
+
+
 def test_nothing_is_left_to_click(book_html):
     text = article(book_html, CHAPTER, {page for _, page in ORDER})
-    assert text.select("input, button, noscript, img[hidden]") == []
-    assert all(fold.has_attr("open") for fold in text.select("details"))
+    assert text.select("p")
+    assert click_faults(text) == []
 
 
 def test_links_lead_inside_the_document(book_html):
     soup = BeautifulSoup(joined(book_html, ORDER), "html.parser")
-    anchors = {element["id"] for element in soup.select("[id]")}
-    links = {link["href"] for link in soup.select("a[href]") if not link["href"].startswith("http")}
-    assert links
-    assert sorted(link for link in links if link[0] != "#" or link[1:] not in anchors) == []
-    for element in soup.select("img[src], link[href], script[src]"):
-        address = (element.get("src") or element.get("href")).partition("?")[0]
-        assert address.startswith("data:") or (book_html.parent / "pdf" / address).exists(), address
+    assert soup.select("a[href^='#']")
+    assert link_faults(soup, book_html.parent / "pdf") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ("<input type='text'>", "input"),
+        ("<button>Press</button>", "button"),
+        ("<noscript>No script.</noscript>", "noscript"),
+        ("<img hidden alt='A frame.'>", "img"),
+        ("<details><summary>x</summary></details>", "closed details"),
+    ],
+)
+def test_what_cannot_be_pressed_on_paper_is_found(body, fault):
+    assert click_faults(BeautifulSoup(body, "html.parser")) == [fault]
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ("<a href='#nowhere'>x</a>", "#nowhere"),
+        ("<a href='other.html'>x</a>", "other.html"),
+        ("<img src='missing.png' alt='A picture.'>", "missing.png"),
+    ],
+)
+def test_a_link_out_of_the_document_is_found(tmp_path, body, fault):
+    good = "<p id='here'><a href='#here'>x</a><a href='https://example.org'>y</a></p>"
+    assert link_faults(BeautifulSoup(good, "html.parser"), tmp_path) == []
+    assert link_faults(BeautifulSoup(good + body, "html.parser"), tmp_path) == [fault]
 
 
 def test_the_whole_book_is_printed():
