@@ -27,7 +27,7 @@ test: $(READY)  ## run all tests, then check every notebook's stored output
 		$(BIN)/python -m pytest -o addopts= -W default --nbval --nbval-current-env \
 		--nbval-sanitize-with tests/nbval_sanitize.cfg book
 
-peers: $(PEERS)  ## install the heavy peers (PyTorch, faiss) that some tests and benchmarks compare with
+peers: $(PEERS)  ## install the heavy peers (PyTorch, faiss, KeOps) that some tests and benchmarks compare with
 
 notebooks: $(READY)  ## execute each chapter's .py and rewrite its .ipynb (CHAPTER=03 for one)
 	$(BIN)/python -m tools.notebooks $(CHAPTER)

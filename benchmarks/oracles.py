@@ -19,6 +19,8 @@ import numpy as np
 import locbook as lb
 from locbook import engine
 
+from .case import Case, Peer
+
 #: |ours - theirs| <= tolerance * (1 + |theirs|), by dtype.
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
 
@@ -507,3 +509,22 @@ ORACLES: tuple[Oracle, ...] = (
         tolerance={"float64": 1e-3}, dtypes=("float64",),
     ),
 )  # fmt: skip
+
+
+def cases() -> list[Case]:
+    """The table as rows of the benchmark, each in its first dtype and without a target."""
+    found = []
+    for row in ORACLES:
+        n, m = row.size
+
+        def make(rng: np.random.Generator, n: int, m: int, row: Oracle = row) -> Data:
+            return row.make(rng, n, max(m, 1))
+
+        peer = Peer(row.peer, row.theirs)
+        found.append(
+            Case(
+                "oracles", f"{row.function} ({row.case})", n, m, None, None, row.dtypes[0],
+                make, row.ours, row.reference, (peer,), None, row.error, row.bound(row.dtypes[0]),
+            )
+        )  # fmt: skip
+    return found

@@ -1,10 +1,19 @@
 """locbook: localization methods. Look at the neighbours, weigh them by a kernel, take the mean."""
 
-from . import classical, datasets, engine, foundations, kernels
-from .classical import *  # noqa: F403
+from typing import TYPE_CHECKING
+
+from . import classical, engine, foundations, kernels
+from ._lazy import lazy
 from .engine import EmptyNeighborhoodWarning, get_num_threads, set_num_threads
-from .foundations import *  # noqa: F403
-from .kernels import *  # noqa: F403
+
+if TYPE_CHECKING:
+    from . import datasets
+    from .classical import *  # noqa: F403
+    from .foundations import *  # noqa: F403
+    from .kernels import *  # noqa: F403
+else:
+    _HOMES = {name: part.__name__ for part in (classical, foundations, kernels) for name in part.__all__}
+    __getattr__, __dir__ = lazy(globals(), _HOMES | {"datasets": ".datasets"})
 
 __version__ = "0.1.0"
 

@@ -32,6 +32,7 @@ def sources() -> list[Path]:
     """All files that the book follows from."""
     configuration = [ROOT / name for name in ("_config.yml", "_toc.yml", "requirements.lock")]
     configuration += [ROOT / "CHANGELOG.md", ROOT / "CITATION.cff", ROOT / "locbook/datasets/README.md"]
+    configuration += [path for path in [ROOT / "benchmarks/results.json"] if path.exists()]
     pages = [p for p in BOOK.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     return configuration + pages + list((ROOT / "locbook").rglob("*.py"))
 

@@ -2,7 +2,8 @@
 
 A page marks the place by ``<!-- generated: NAME -->``; :func:`text_of` lists the names. The list of
 chapters and the map follow from ``chapters.yml``, ``map.yml`` and ``_toc.yml``, the API pages from
-the public names of ``locbook``, by part of the theory. Nothing is written to disk.
+the public names of ``locbook``, by part of the theory, the benchmarks from what was measured. Nothing is written to
+disk.
 """
 
 import importlib
@@ -12,6 +13,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+import benchmark_page
 from book_map import (
     BOOK,
     ROMAN,
@@ -231,6 +233,7 @@ def text_of(name, app, docname):
         "map in words": in_words,
         "literature": literature,
         "ledger": ledger,
+        **benchmark_page.texts(),
         "changelog": changelog,
         "how to cite": how_to_cite,
         "data licences": lambda: data_licences(_repository(app)),

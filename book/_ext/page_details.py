@@ -15,6 +15,7 @@ FOLLOWS_FROM = {
     "book/map": ["book/chapters.yml", "book/map.yml", "_toc.yml"],
     "book/bibliography": ["book/references.bib", "book/map.yml"],
     "book/ledger": ["book"],
+    "book/benchmarks": ["benchmarks/results.json"],
     "book/changelog": ["CHANGELOG.md"],
     "book/cite": ["CITATION.cff"],
     "book/about": ["locbook/datasets/README.md"],

@@ -6,7 +6,7 @@ program (:mod:`~locbook.engine.plan`, :mod:`~locbook.engine.program`), blocks an
 NumPy twins stand in :mod:`locbook.engine.reference`.
 """
 
-from .driver import get_num_threads, set_num_threads
+from .pool import get_num_threads, set_num_threads
 from .problem import Problem
 from .reductions import (
     EMPTY,

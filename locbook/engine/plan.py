@@ -16,11 +16,13 @@ import numpy as np
 from ..kernels import base
 from ..kernels.bandwidth import VaryingBandwidth
 from ..kernels.base import Kernel
-from ..kernels.metrics import MATRIX, USER, Metric
-from ..kernels.profiles import SCORE, USER_PROFILE
+from ..kernels.metrics import EUCLIDEAN, MATRIX, USER, Metric
+from ..kernels.profiles import SCORE
+from . import named, user, vectors
 from . import program as p
+from .parts import METRIC_PART, address
 from .problem import Problem
-from .user import metric_address, profile_address
+from .scores import DISTANCE, PRODUCT, SCALED, scores_address
 
 
 @dataclass
@@ -31,6 +33,7 @@ class Plan:
     query_data: np.ndarray
     sample_data: np.ndarray
     masks: list[np.ndarray]
+    users: bool
 
 
 @dataclass
@@ -61,10 +64,16 @@ class _Builder:
             self.size += flat.size
         return start
 
+    #: Whether a part of a sum is walked: what it keeps out another part may let in.
+    in_sum: bool = False
+    #: Whether a function of the user's takes part.
+    users: bool = False
+
     def step(self, kind: int, columns: np.ndarray | None = None, **fields: int) -> None:
         step = np.zeros(p.STEP_WIDTH, dtype=np.int64)
         step[p.STEP] = kind
         step[p.QUERY_SLOT] = step[p.SAMPLE_SLOT] = -1
+        step[p.NECESSARY] = kind in (p.MASK, p.PAST) and not self.in_sum
         if columns is not None:
             step[p.COLUMN_START], step[p.COLUMN_COUNT] = len(self.columns), len(columns)
             self.columns.extend(int(c) for c in columns)
@@ -88,6 +97,7 @@ class _Builder:
             np.array(self.query_data).reshape(-1, m),
             np.array(self.sample_data).reshape(-1, n),
             self.masks,
+            self.users,
         )
 
 
@@ -106,7 +116,8 @@ def make_plan(problem: Problem, *, log: bool | None = None) -> Plan:
 def make_score_plan(problem: Problem, columns: np.ndarray, metric: Metric, restrictions: _Builder) -> Plan:
     """The plan whose log-weight is minus the squared distance, for finding the nearest under a restriction."""
     builder = _Builder(problem, True)
-    _distance_step(builder, columns, metric, profile=SCORE, shape=0.0, squared=1.0, logarithmic=True)
+    score = named.profile_address(SCORE)
+    _distance_step(builder, columns, metric, profile=score, shape=0.0, squared=1.0, logarithmic=True)
     if restrictions.hollow:
         builder.step(p.HOLLOW)
     for mask in restrictions.local_masks:
@@ -124,24 +135,40 @@ def _distance_step(
     shape: float,
     squared: float,
     logarithmic: bool,
+    own: bool = False,
     scale: np.ndarray | None = None,
     matrix: np.ndarray | None = None,
     **fields: int,
 ) -> None:
-    scale = np.ones(len(columns)) if scale is None else scale
+    """Append a step; ``profile`` is an address, and ``own`` whether it is the user's."""
+    fields |= _metric_fields(builder, columns, metric, (shape, squared), scale, matrix)
+    builder.step(p.DISTANCE, columns, profile_address=profile, extra=int(logarithmic) + 2 * own, **fields)
+
+
+def _metric_fields(
+    builder: _Builder,
+    columns: np.ndarray,
+    metric: Metric,
+    numbers: tuple[float, float] = (0.0, 1.0),
+    scale: np.ndarray | None = None,
+    matrix: np.ndarray | None = None,
+) -> dict[str, int]:
+    """How a step finds its distances."""
+    code = metric.code if matrix is None else MATRIX
+    by_four = code == EUCLIDEAN and vectors.ENABLED
+    if by_four:
+        part = scores_address("float64", DISTANCE if scale is None else SCALED)
+    else:
+        part = user.metric_address(metric.parameter) if code == USER else named.metric_address(code)
+        builder.users |= code == USER
     parameters = metric.parameters(len(columns)) if matrix is None else matrix.ravel()
-    start = builder.number(shape, squared, scale, parameters)
-    builder.step(
-        p.DISTANCE,
-        columns,
-        metric=metric.code if matrix is None else MATRIX,
-        profile=profile,
-        number_start=start,
-        parameter_count=len(parameters),
-        metric_address=metric_address(metric.parameter) if metric.code == USER else 0,
-        extra=int(logarithmic),
-        **fields,
-    )
+    start = builder.number(*numbers, np.ones(len(columns)) if scale is None else scale, parameters)
+    return {
+        "number_start": start,
+        "parameter_count": len(parameters),
+        "metric_address": part,
+        "by_four": int(by_four),
+    }
 
 
 @singledispatch
@@ -174,12 +201,16 @@ def _(kernel: base.RadialKernel, builder: _Builder) -> None:
             scale = 1.0 / ruler
     if kernel.named is None:
         function = kernel.profile if kernel.profile is not None else kernel.log_profile
-        fields["profile_address"] = profile_address(function, log=kernel.logarithmic)
+        profile = user.profile_address(function, log=kernel.logarithmic)
+        builder.users = True
+    else:
+        profile = named.profile_address(kernel.named.code)
     _distance_step(
         builder,
         columns,
         kernel.metric,
-        profile=USER_PROFILE if kernel.named is None else kernel.named.code,
+        profile=profile,
+        own=kernel.named is None,
         shape=kernel.parameter,
         squared=squared,
         logarithmic=kernel.logarithmic,
@@ -191,8 +222,11 @@ def _(kernel: base.RadialKernel, builder: _Builder) -> None:
 
 @_lower.register
 def _(kernel: base.SoftmaxKernel, builder: _Builder) -> None:
-    start = builder.number(1.0 / kernel.temperature)
-    builder.step(p.DOT, kernel.columns(builder.problem.queries.shape[1]), number_start=start)
+    columns = kernel.columns(builder.problem.queries.shape[1])
+    # after the factor, what a distance has there: unused
+    start = builder.number(1.0 / kernel.temperature, 0.0, np.ones(len(columns)))
+    part = scores_address("float64", PRODUCT) if vectors.ENABLED else address(p.products, *METRIC_PART)
+    builder.step(p.DOT, columns, number_start=start, metric_address=part, by_four=int(vectors.ENABLED))
 
 
 @_lower.register
@@ -218,19 +252,7 @@ def _(kernel: base.NeighborKernel, builder: _Builder) -> None:
     slot = len(builder.query_data)
     share = np.full_like(found.share, -1.0) if kernel.ties == "include" else found.share
     builder.query_data.extend([found.squared, found.row.astype(np.float64), share])
-    parameters = kernel.metric.parameters(len(columns))
-    start = builder.number(parameters)
-    ones = builder.number(np.ones(len(columns)))
-    builder.step(
-        p.NEIGHBORS,
-        columns,
-        metric=kernel.metric.code,
-        number_start=start,
-        parameter_count=len(parameters),
-        metric_address=metric_address(kernel.metric.parameter) if kernel.metric.code == USER else 0,
-        query_slot=slot,
-        extra=ones,
-    )
+    builder.step(p.NEIGHBORS, columns, query_slot=slot, **_metric_fields(builder, columns, kernel.metric))
 
 
 @_lower.register
@@ -262,8 +284,10 @@ def _(kernel: base.ConstantKernel, builder: _Builder) -> None:
 
 @_lower.register
 def _(kernel: base.SumKernel, builder: _Builder) -> None:
+    outer, builder.in_sum = builder.in_sum, True
     for part in kernel.parts:
         _lower(part, builder)
+    builder.in_sum = outer
     builder.step(p.ADD)
 
 

@@ -1,9 +1,9 @@
 """A kernel as a program: the few numbers by which compiled code knows it, and the function that runs it.
 
 The engine lowers a kernel to a list of steps for a small stack machine (:mod:`locbook.engine.plan`). One step fills
-or changes a whole row of weights, from one query to a tile of samples, so the cost of choosing the step vanishes.
-Nothing is compiled for a new kernel, bandwidth or metric; a user's own function is compiled alone, once, and called
-by its address (:mod:`locbook.engine.user`).
+or changes the rows of weights from four queries to a tile of samples, so the cost of choosing the step vanishes.
+Distances and profiles are parts (:mod:`locbook.engine.parts`), ours and the user's alike: nothing is compiled for a new
+kernel, bandwidth or metric but the parts that it is the first to need.
 
 Where any part of a kernel is of exponential type, the row holds log-weights and products are sums; else it holds
 weights. A sample that does not take part has weight 0 (log-weight ``-inf``) whatever its coordinates hold.
@@ -17,14 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ..kernels import metrics, profiles
-from ..kernels.metrics import USER, metric_row
-from ..kernels.profiles import USER_PROFILE, profile_row
-from . import user
-from .cache import made_from
-from .user import call_metric, call_profile
-
-JIT = {"cache": True, "error_model": "numpy", "nogil": True}
+from . import panels as _panels
+from .panels import PANEL
+from .parts import JIT, call, made_from
+from .vectors import ROWS
 
 # Steps that push a row
 DISTANCE, DOT, VON_MISES, NEIGHBORS, TABLE, PAST, CONSTANT = range(7)
@@ -32,8 +28,8 @@ DISTANCE, DOT, VON_MISES, NEIGHBORS, TABLE, PAST, CONSTANT = range(7)
 ADD, MULTIPLY, HOLLOW, MASK = range(7, 11)
 
 # Columns of a step
-STEP, METRIC, PROFILE, COLUMN_START, COLUMN_COUNT, NUMBER_START, PARAMETER_COUNT = range(7)
-QUERY_SLOT, SAMPLE_SLOT, METRIC_ADDRESS, PROFILE_ADDRESS, EXTRA = range(7, 12)
+STEP, COLUMN_START, COLUMN_COUNT, NUMBER_START, PARAMETER_COUNT, QUERY_SLOT, SAMPLE_SLOT = range(7)
+METRIC_ADDRESS, PROFILE_ADDRESS, BY_FOUR, NECESSARY, EXTRA = range(7, 12)
 STEP_WIDTH = 12
 
 
@@ -60,81 +56,121 @@ class Program(NamedTuple):
     depth: int
 
 
+class Tile(NamedTuple):
+    """The samples of some panels.
+
+    Attributes
+    ----------
+    panels : array, shape (panels, d, PANEL)
+        Of the whole chunk; the tile has ``count`` of them from ``first``.
+    first, count : int
+    size : int
+        How many samples the tile has: the last panel may not be full.
+    ids : array of int64
+        Row numbers of the samples of the chunk.
+    data : array, shape (slots, samples of the chunk)
+        What the program needs for each sample.
+    masks : array of bool, shape (masks, queries, samples of the chunk)
+    """
+
+    panels: np.ndarray
+    first: int
+    count: int
+    size: int
+    ids: np.ndarray
+    data: np.ndarray
+    masks: np.ndarray
+
+
 @njit(**JIT)
-def _distance(step, columns, numbers, log, q, i, tile, n, query_data, sample_data, first, row, work):
-    """Push profile(d^2 / h^2). Numbers of the step: shape a, h^2, one factor a column, the metric's parameters."""
-    start, count = step[NUMBER_START], step[COLUMN_COUNT]
-    scale = numbers[start + 2 : start + 2 + count]
-    parameters = numbers[start + 2 + count : start + 2 + count + step[PARAMETER_COUNT]]
+def _metric(program, step, queries, i, rows, tile, out, work):
+    """Fill rows with squared distances, or with inner products, by the step's part."""
+    start, count = step[COLUMN_START], step[COLUMN_COUNT]
+    columns = program.columns[start : start + count]
+    number = step[NUMBER_START] + 2
+    scale = program.numbers[number : number + count]
+    if step[BY_FOUR] == 1:
+        return call(step[METRIC_ADDRESS], queries, i, tile.panels, tile.first, tile.count, columns, scale, out)
+    parameters = program.numbers[number + count : number + count + step[PARAMETER_COUNT]]
     bad = 0
-    if step[METRIC] == USER:
-        bad += n - call_metric(step[METRIC_ADDRESS], q, tile, tile.shape[1], columns, count, n, row)
-    else:
-        metric_row(step[METRIC], q, tile, n, columns, scale, parameters, row, work)
-    squared = numbers[start + 1]
-    if step[QUERY_SLOT] >= 0:
-        squared *= query_data[step[QUERY_SLOT], i]
-    if squared != 1.0:
-        for j in range(n):
-            row[j] /= squared
-    if step[SAMPLE_SLOT] >= 0:
-        widths = sample_data[step[SAMPLE_SLOT]]
-        for j in range(n):
-            row[j] /= widths[first + j]
-    if step[PROFILE] == USER_PROFILE:
-        # infinitely far (no column in common, or beyond all floats): weight 0, whatever the user's function says
-        for j in range(n):
-            work[j] = row[j]
-            if row[j] == math.inf:
-                row[j] = 0.0
-        bad += n - call_profile(step[PROFILE_ADDRESS], row, n)
-        for j in range(n):
-            if work[j] == math.inf:
-                row[j] = -math.inf if step[EXTRA] == 1 else 0.0
-    else:
-        profile_row(step[PROFILE], numbers[start], row, n)
-    if log and step[EXTRA] == 0:  # a profile that returns K in a program of logarithms
-        for j in range(n):
-            row[j] = math.log(row[j]) if row[j] > 0.0 else -math.inf
+    for r in range(rows):
+        bad += call(
+            step[METRIC_ADDRESS],
+            queries,
+            i + r,
+            tile.panels,
+            tile.first,
+            tile.count,
+            columns,
+            scale,
+            parameters,
+            out[r],
+            work,
+        )
     return bad
 
 
 @njit(**JIT)
-def _dot(factor, columns, q, tile, n, row):
-    for j in range(n):
-        row[j] = 0.0
-    for c in range(columns.size):
-        at = q[columns[c]] * factor
-        x = tile[columns[c]]
-        for j in range(n):
-            row[j] += at * x[j]
+def _profile(program, step, query_data, i, rows, tile, out, work):
+    """profile(d^2 / h^2). Numbers of the step: shape a, h^2, one factor a column, the metric's parameters."""
+    start, n = step[NUMBER_START], tile.count * PANEL
+    offset = tile.first * PANEL
+    bad = 0
+    for r in range(rows):
+        row = out[r]
+        squared = program.numbers[start + 1]
+        if step[QUERY_SLOT] >= 0:
+            squared *= query_data[step[QUERY_SLOT], i + r]
+        if squared != 1.0:
+            for j in range(n):
+                row[j] /= squared
+        if step[SAMPLE_SLOT] >= 0:
+            widths = tile.data[step[SAMPLE_SLOT]]
+            for j in range(tile.size):
+                row[j] /= widths[offset + j]
+        if step[EXTRA] & 2:
+            # infinitely far (no column in common, or beyond all floats): weight 0, whatever the user's function says
+            for j in range(n):
+                work[j] = row[j]
+                if row[j] == math.inf:
+                    row[j] = 0.0
+            bad += call(step[PROFILE_ADDRESS], row, n, program.numbers[start])
+            for j in range(n):
+                if work[j] == math.inf:
+                    row[j] = -math.inf if step[EXTRA] & 1 else 0.0
+        else:
+            bad += call(step[PROFILE_ADDRESS], row, n, program.numbers[start])
+        if program.log and not step[EXTRA] & 1:  # a profile that returns K in a program of logarithms
+            for j in range(n):
+                row[j] = math.log(row[j]) if row[j] > 0.0 else -math.inf
+    return bad
 
 
 @njit(**JIT)
-def _von_mises(concentration, columns, q, tile, n, row):
-    for j in range(n):
+def _von_mises(concentration, columns, q, tile, row):
+    for j in range(tile.count * PANEL):
         row[j] = 0.0
-    for c in range(columns.size):
-        at = q[columns[c]]
-        x = tile[columns[c]]
-        for j in range(n):
-            row[j] += concentration * math.cos(at - x[j])
+    for t in range(tile.count):
+        for c in range(columns.size):
+            at = q[columns[c]]
+            for j in range(PANEL):
+                row[t * PANEL + j] += concentration * math.cos(at - tile.panels[tile.first + t, columns[c], j])
 
 
 @njit(**JIT)
-def _neighbors(step, log, i, ids, n, query_data, first, row):
+def _neighbors(step, log, i, query_data, tile, row):
     """Turn squared distances into 1[among the k nearest]; the last to enter may enter with a share.
 
     Query data: squared distance of the k-th, its row, its share; a share of -1 lets all at that distance in.
     """
-    slot = step[QUERY_SLOT]
+    slot, offset = step[QUERY_SLOT], tile.first * PANEL
     limit, last, share = query_data[slot, i], query_data[slot + 1, i], query_data[slot + 2, i]
-    for j in range(n):
+    for j in range(tile.size):
         weight = 0.0
         if row[j] < limit:
             weight = 1.0
         elif row[j] == limit:
-            row_id = ids[first + j]
+            row_id = tile.ids[offset + j]
             if share < 0.0 or row_id < last:
                 weight = 1.0
             elif row_id == last:
@@ -145,34 +181,59 @@ def _neighbors(step, log, i, ids, n, query_data, first, row):
 
 
 @njit(**JIT)
-def _table(step, numbers, log, q, tile, n, column, row):
+def _table(step, numbers, log, q, tile, column, row):
     start, width = step[NUMBER_START], step[EXTRA]
     line = start + int(q[column]) * width
-    for j in range(n):
-        weight = numbers[line + int(tile[column, j])]
-        if log:
-            row[j] = math.log(weight) if weight > 0.0 else -math.inf
-        else:
-            row[j] = weight
+    for t in range(tile.count):
+        for j in range(PANEL):
+            weight = numbers[line + int(tile.panels[tile.first + t, column, j])]
+            if log:
+                weight = math.log(weight) if weight > 0.0 else -math.inf
+            row[t * PANEL + j] = weight
 
 
 @njit(**JIT)
-def evaluate_row(program, q, query_id, i, tile, n, ids, first, query_data, sample_data, masks, stack, work):
-    """Weigh one query against the ``n`` samples of a tile; the answer stands in ``stack[0, :n]``.
+def is_empty(program, queries, i, rows, tile):
+    """Whether a mask or the arrow of time, one that no other part can overrule, keeps all samples of the tile out."""
+    offset = tile.first * PANEL
+    for k in range(program.steps.shape[0]):
+        step = program.steps[k]
+        if step[NECESSARY] == 0:
+            continue
+        found = False
+        if step[STEP] == MASK:
+            for r in range(rows):
+                for j in range(tile.size):
+                    found |= tile.masks[step[EXTRA], i + r, offset + j]
+        else:
+            column = program.columns[step[COLUMN_START]]
+            latest = queries[i, column]
+            for r in range(1, rows):
+                latest = max(latest, queries[i + r, column])
+            for t in range(tile.count):
+                for j in range(PANEL):
+                    found |= tile.panels[tile.first + t, column, j] <= latest
+        if not found:
+            return True
+    return False
+
+
+@njit(**JIT)
+def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work):
+    """Weigh a few queries against the samples of a tile; the answer stands in ``stack[0, :rows, :tile.size]``.
 
     Parameters
     ----------
     program : Program
-    q : array, shape (d,)
-        The query; ``query_id`` its row among all queries, ``i`` its row in the block.
-    tile : array, shape (d, >= n)
-        The samples, transposed.
-    ids : array of int64
-        Row numbers of the samples of the chunk; the tile starts at ``first``.
-    query_data, sample_data : arrays, shapes (slots, block) and (slots, chunk)
-        What the program needs for each query and sample.
-    masks : array of bool, shape (masks, block, chunk)
-    stack, work : arrays, shapes (depth, >= n) and (>= n,)
+    queries : array, shape (b, d)
+        b is a multiple of ROWS.
+    query_ids : array of int64, shape (b,)
+        The queries' rows among all queries.
+    query_data : array, shape (slots, b)
+    i, rows : int
+        The first query and their number, at most ROWS.
+    tile : Tile
+    stack, work : arrays, shapes (depth, ROWS, panels * PANEL) and (panels * PANEL,)
 
     Returns
     -------
@@ -181,6 +242,7 @@ def evaluate_row(program, q, query_id, i, tile, n, ids, first, query_data, sampl
     """
     log = program.log
     zero = -math.inf if log else 0.0
+    n, offset = tile.count * PANEL, tile.first * PANEL
     top = -1
     bad = 0
     for k in range(program.steps.shape[0]):
@@ -188,82 +250,76 @@ def evaluate_row(program, q, query_id, i, tile, n, ids, first, query_data, sampl
         kind = step[STEP]
         start, count = step[COLUMN_START], step[COLUMN_COUNT]
         columns = program.columns[start : start + count]
+        if kind <= CONSTANT:
+            top += 1
+        elif kind <= MULTIPLY:
+            top -= 1
+        out = stack[top]
+        if kind == DISTANCE or kind == DOT or kind == NEIGHBORS:
+            bad += _metric(program, step, queries, i, rows, tile, out, work)
         if kind == DISTANCE:
-            top += 1
-            bad += _distance(
-                step,
-                columns,
-                program.numbers,
-                log,
-                q,
-                i,
-                tile,
-                n,
-                query_data,
-                sample_data,
-                first,
-                stack[top],
-                work,
-            )
-        elif kind == DOT:
-            top += 1
-            _dot(program.numbers[step[NUMBER_START]], columns, q, tile, n, stack[top])
-        elif kind == VON_MISES:
-            top += 1
-            _von_mises(program.numbers[step[NUMBER_START]], columns, q, tile, n, stack[top])
-        elif kind == NEIGHBORS:
-            top += 1
-            parameters = program.numbers[step[NUMBER_START] : step[NUMBER_START] + step[PARAMETER_COUNT]]
-            if step[METRIC] == USER:
-                bad += n - call_metric(
-                    step[METRIC_ADDRESS], q, tile, tile.shape[1], columns, count, n, stack[top]
-                )
+            bad += _profile(program, step, query_data, i, rows, tile, out, work)
+            continue
+        for r in range(rows):
+            row = out[r]
+            if kind == DOT:
+                factor = program.numbers[step[NUMBER_START]]
+                for j in range(n):
+                    row[j] *= factor
+            elif kind == VON_MISES:
+                _von_mises(program.numbers[step[NUMBER_START]], columns, queries[i + r], tile, row)
+            elif kind == NEIGHBORS:
+                _neighbors(step, log, i + r, query_data, tile, row)
+            elif kind == TABLE:
+                _table(step, program.numbers, log, queries[i + r], tile, columns[0], row)
+            elif kind == PAST:
+                now, one = queries[i + r, columns[0]], 0.0 if log else 1.0
+                for t in range(tile.count):
+                    for j in range(PANEL):
+                        past = tile.panels[tile.first + t, columns[0], j] <= now
+                        row[t * PANEL + j] = one if past else zero
+            elif kind == CONSTANT:
+                value = program.numbers[step[NUMBER_START]]
+                for j in range(n):
+                    row[j] = value
+            elif kind == ADD:
+                b = stack[top + 1, r]
+                for j in range(n):
+                    if not log:
+                        row[j] += b[j]
+                    elif row[j] >= b[j]:
+                        row[j] = row[j] + math.log1p(math.exp(b[j] - row[j])) if row[j] > -math.inf else -math.inf
+                    else:
+                        row[j] = b[j] + math.log1p(math.exp(row[j] - b[j]))
+            elif kind == MULTIPLY:
+                b = stack[top + 1, r]
+                for j in range(n):
+                    if log:
+                        row[j] += b[j]
+                    else:
+                        row[j] *= b[j]
+            elif kind == HOLLOW:
+                for j in range(tile.size):
+                    if tile.ids[offset + j] == query_ids[i + r]:
+                        row[j] = zero
             else:
-                ones = program.numbers[step[EXTRA] : step[EXTRA] + count]
-                metric_row(step[METRIC], q, tile, n, columns, ones, parameters, stack[top], work)
-            _neighbors(step, log, i, ids, n, query_data, first, stack[top])
-        elif kind == TABLE:
-            top += 1
-            _table(step, program.numbers, log, q, tile, n, columns[0], stack[top])
-        elif kind == PAST:
-            top += 1
-            now = q[columns[0]]
-            one = 0.0 if log else 1.0
-            for j in range(n):
-                stack[top, j] = one if tile[columns[0], j] <= now else zero
-        elif kind == CONSTANT:
-            top += 1
-            value = program.numbers[step[NUMBER_START]]
-            for j in range(n):
-                stack[top, j] = value
-        elif kind == ADD:
-            top -= 1
-            a, b = stack[top], stack[top + 1]
-            for j in range(n):
-                if not log:
-                    a[j] += b[j]
-                elif a[j] >= b[j]:
-                    a[j] = a[j] + math.log1p(math.exp(b[j] - a[j])) if a[j] > -math.inf else -math.inf
-                else:
-                    a[j] = b[j] + math.log1p(math.exp(a[j] - b[j]))
-        elif kind == MULTIPLY:
-            top -= 1
-            a, b = stack[top], stack[top + 1]
-            for j in range(n):
-                if log:
-                    a[j] += b[j]
-                else:
-                    a[j] *= b[j]
-        elif kind == HOLLOW:
-            for j in range(n):
-                if ids[first + j] == query_id:
-                    stack[top, j] = zero
-        else:
-            mask = masks[step[EXTRA], i]
-            for j in range(n):
-                if not mask[first + j]:
-                    stack[top, j] = zero
+                for j in range(tile.size):
+                    if not tile.masks[step[EXTRA], i + r, offset + j]:
+                        row[j] = zero
     return bad
 
 
-made_from(evaluate_row, metrics, profiles, user)
+@njit(**JIT)
+def products(queries, i, panels, first, count, columns, scale, parameters, out, work):
+    """Inner products, where the processor has no vector kernel."""
+    for j in range(count * PANEL):
+        out[j] = 0.0
+    for t in range(count):
+        for c in range(columns.size):
+            at = queries[i, columns[c]]
+            for j in range(PANEL):
+                out[t * PANEL + j] += at * panels[first + t, columns[c], j]
+    return 0
+
+
+made_from(evaluate, _panels)

@@ -18,6 +18,7 @@ nearest samples or by all of them, and the same reduction runs again.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import NamedTuple
@@ -31,6 +32,7 @@ from ..kernels.base import Kernel
 from ..kernels.metrics import Metric, as_metric
 from . import sweep as s
 from .driver import check_overflow, make_state, run
+from .leaf import as_leaf, stream
 from .plan import NearestKernel, Plan, _Builder, make_plan, make_score_plan
 from .problem import Problem
 
@@ -163,13 +165,43 @@ def fill_empty(
 # -- reductions ------------------------------------------------------------------------------------------------------
 
 
+def _sums(problem: Problem, values: np.ndarray, **sizes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Logarithm of a scale (m,), and in its units the sums of the weights (m,) and of weight times value (m, p).
+
+    By the fused path where the kernel is one exponential leaf, else, and for queries beyond its range, by the program.
+    """
+    leaf = as_leaf(problem)
+    if leaf is None:
+        return _program_sums(problem, values, **sizes)
+    found = stream(problem, leaf, values)
+    lost = np.flatnonzero(np.isnan(found[0]))
+    if lost.size:
+        again = _program_sums(problem.rows(lost, problem.kernel), values, **sizes)
+        for whole, part in zip(found, again, strict=True):
+            whole[lost] = part
+    check_overflow(problem, found[1])
+    return found
+
+
+def _program_sums(problem: Problem, values: np.ndarray, **sizes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    plan, state = make_plan(problem), make_state(len(problem.queries), values.shape[1])
+    run(s.MEAN, problem, plan, state, values=values, **sizes)
+    scale = state.shift if plan.program.log else np.zeros(len(problem.queries))
+    return scale, state.total, state.sums
+
+
+def _unit(values: np.ndarray, dtype: np.dtype) -> float:
+    """A power of two that brings values into the range where no product with a weight, and no sum, is lost."""
+    largest = max(-float(values.min(initial=0)), float(values.max(initial=0)))
+    wide = 1e9 if dtype == np.float32 else 1e150
+    return 1.0 if largest == 0.0 or 1 / wide < largest < wide else 2.0 ** min(math.frexp(largest)[1], 1023)
+
+
 def log_sum(problem: Problem, **sizes: int) -> np.ndarray:
     """Logarithm of the sum of the weights, shape (m,), float64; ``-inf`` where all are 0."""
-    plan = make_plan(problem)
-    state = run(s.SUM, problem, plan, make_state(len(problem.queries)), **sizes)
+    scale, total, _ = _sums(problem, np.empty((len(problem.samples), 0)), **sizes)
     with np.errstate(divide="ignore"):
-        logarithm = np.log(state.total)
-    return state.shift + logarithm if plan.program.log else logarithm
+        return scale + np.log(total)
 
 
 def mean(
@@ -177,15 +209,14 @@ def mean(
 ) -> np.ndarray:
     """Weighted mean of ``values`` (n, p) around each query, shape (m, p), float64."""
     check_option(empty, "empty", EMPTY)
-    # a sum of the largest floats overflows where their mean does not
-    unit = 2.0**64 if values.dtype == np.float64 and _largest(values) > 1e280 else 1.0
-    scaled = values / unit if unit > 1.0 else values
+
+    unit = _unit(values, problem.dtype)
+    scaled = values if unit == 1.0 else values / unit
 
     def ratio(problem: Problem) -> np.ndarray:
-        state = make_state(len(problem.queries), values.shape[1])
-        run(s.MEAN, problem, make_plan(problem), state, values=scaled, **sizes)
+        _, total, sums = _sums(problem, scaled, **sizes)
         with np.errstate(invalid="ignore"):
-            return np.where(state.total[:, None] > 0, state.sums / state.total[:, None] * unit, np.nan)
+            return np.where(total[:, None] > 0, sums / total[:, None] * unit, np.nan)
 
     answer = ratio(problem)
     return fill_empty(problem, np.isnan(answer[:, 0]), empty, ratio, answer, warn=warn)

@@ -1,6 +1,7 @@
-"""The one loop: for each tile of samples, for each query, score -> weight -> accumulate.
+"""The one loop: for each tile of samples, for each four queries, score -> weight -> accumulate.
 
-:func:`sweep` is compiled once. A reduction is a branch of :func:`_accumulate` and the state that it fills:
+:func:`sweep` is compiled once. A reduction is a part (:mod:`locbook.engine.parts`), a branch of :func:`reduce_address`,
+and the state that it fills:
 
 =============  =====================================  ==========================================
 reduction      ``sums`` (per query)                   ``order`` (per query)
@@ -23,18 +24,24 @@ is scaled down, so no weight overflows and the largest never underflows.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
-from ..kernels import metrics, profiles
-from . import exponential, user
+from . import exponential, vectors
 from . import program as programs
-from .cache import made_from
+from . import values as value_kernels
 from .exponential import exp_negative
-from .program import JIT, evaluate_row
+from .panels import PANEL
+from .parts import JIT, address, call, made_from
+from .program import Tile, evaluate, is_empty
+from .values import lane_sums
+from .vectors import COLUMN_VECTORS, ENABLED, ROWS, VECTOR_BYTES, largest
 
 SUM, MEAN, MOMENTS, CLASSES, CUMULATE, TOP, DENSE, DIAGONAL = range(8)
+#: Partial sums of a vector of float64.
+LANES = max(1, VECTOR_BYTES // 8)
 
 #: Sums may be reordered into vector lanes; NaN and infinity keep their meaning.
 _SUMS = {**JIT, "fastmath": {"contract", "reassoc", "arcp", "nsz"}}
@@ -59,14 +66,12 @@ def _dot(weights, values, n):
 @njit(**JIT)
 def _to_weights(row, n, shift, i):
     """Log-weights to weights relative to the running maximum ``shift[i]``; returns the factor for older sums."""
-    top = shift[i]
-    for j in range(n):
-        if row[j] > top:
-            top = row[j]
+    top = largest(row, n)
     factor = 1.0
     if top > shift[i]:
         factor = math.exp(shift[i] - top)  # exp(-inf) = 0 at the first weight
         shift[i] = top
+    top = shift[i]
     if top == -math.inf:
         for j in range(n):
             row[j] = 0.0
@@ -77,28 +82,69 @@ def _to_weights(row, n, shift, i):
 
 
 @njit(**JIT)
-def _moments(row, n, q, tile, values, parents, dimensions, sums, z):
+def _mean(weights, rows, i, values, first, count, lanes, sums):
+    """Add w v, for a few queries."""
+    p = values.shape[1]
+    if not ENABLED:
+        for r in range(rows):
+            for c in range(p):
+                for t in range(count):
+                    sums[i + r, c] += _dot(weights[r, t * PANEL :], values[first + t, c], PANEL)
+        return
+    lanes[:] = 0.0
+    c = 0
+    while c < p:
+        if c + COLUMN_VECTORS <= p:
+            lane_sums(COLUMN_VECTORS, weights, 0, values, first, count, c, lanes)
+            c += COLUMN_VECTORS
+        else:
+            lane_sums(1, weights, 0, values, first, count, c, lanes)
+            c += 1
+    for r in range(rows):
+        for c in range(p):
+            for lane in range(LANES):
+                sums[i + r, c] += lanes[r, c, lane]
+
+
+@njit(**JIT)
+def _moments(row, size, q, panels, first, count, values, parents, dimensions, sums, z):
     """Add w z z' (upper triangle, row by row) and w z y, z the monomials of x - q."""
-    size, outputs = parents.size, values.shape[0]
-    for j in range(n):
-        w = row[j]
-        if w == 0.0:
-            continue
-        z[0] = 1.0
-        for f in range(1, size):
-            c = dimensions[f]
-            z[f] = z[parents[f]] * (tile[c, j] - q[c])
-        at = 0
-        for f in range(size):
-            wz = w * z[f]
-            for g in range(f, size):
-                sums[at] += wz * z[g]
-                at += 1
-        for f in range(size):
-            wz = w * z[f]
+    features, outputs = parents.size, values.shape[1]
+    weighted = z[features]
+    for t in range(count):
+        n = min(PANEL, size - t * PANEL)
+        w = row[t * PANEL :]
+        for j in range(n):
+            z[0, j] = 1.0
+        for f in range(1, features):
+            parent, x, at = z[parents[f]], panels[first + t, dimensions[f]], q[dimensions[f]]
+            for j in range(n):
+                z[f, j] = parent[j] * (x[j] - at)
+        k = 0
+        for f in range(features):
+            # a sample that does not take part may be so far that its monomials are infinite
+            for j in range(n):
+                weighted[j] = w[j] * z[f, j] if w[j] > 0.0 else 0.0
+            for g in range(f, features):
+                if g == 0:
+                    sums[k] += _total(weighted, n)
+                else:
+                    sums[k] += _finite_dot(weighted, z[g], n)
+                k += 1
+        for f in range(features):
+            for j in range(n):
+                weighted[j] = w[j] * z[f, j] if w[j] > 0.0 else 0.0
             for c in range(outputs):
-                sums[at] += wz * values[c, j]
-                at += 1
+                sums[k] += _dot(weighted, values[first + t, c], n)
+                k += 1
+
+
+@njit(**_SUMS)
+def _finite_dot(weighted, z, n):
+    total = 0.0
+    for j in range(n):
+        total += weighted[j] * z[j] if weighted[j] != 0.0 else 0.0
+    return total
 
 
 @njit(**JIT)
@@ -126,67 +172,73 @@ def _push(score, row_id, scores, rows):
     rows[parent] = row_id
 
 
-@njit(**JIT)
-def _accumulate(
-    reduction,
-    row,
-    n,
-    i,
-    query_id,
-    first,
-    q,
-    tile,
-    values,
-    labels,
-    ids,
-    parents,
-    dimensions,
-    total,
-    sums,
-    order,
-    z,
-):
-    if reduction == MEAN:
-        for c in range(values.shape[0]):
-            sums[i, c] += _dot(row, values[c], n)
-    elif reduction == MOMENTS:
-        _moments(row, n, q, tile, values, parents, dimensions, sums[i], z)
-    elif reduction == CLASSES:
-        for j in range(n):
-            sums[i, labels[first + j]] += row[j]
-    elif reduction == CUMULATE:
-        levels = sums.shape[1] - 1
-        for j in range(n):
-            if row[j] > 0.0:
-                sums[i, levels] += row[j]
-                order[i, levels] = ids[first + j]
-                for k in range(levels):
-                    if order[i, k] < 0 and sums[i, levels] >= sums[i, k]:
-                        order[i, k] = ids[first + j]
-    elif reduction == TOP:
-        for j in range(n):
-            if row[j] > -math.inf:
-                _push(row[j], ids[first + j], sums[i], order[i])
-    elif reduction == DENSE:
-        for j in range(n):
-            sums[i, ids[first + j]] = row[j]
-    elif reduction == DIAGONAL:
-        for j in range(n):
-            if ids[first + j] == query_id:
-                sums[i, 0] = row[j]
-    if reduction < TOP:
-        total[i] += _total(row, n)
+@lru_cache
+def reduce_address(reduction: int) -> int:
+    """Address of the part that accumulates: ``reduce(weights, rows, i, size, queries, query_ids, panels, first, count,
+    ids, values, labels, parents, dimensions, lanes, z, sums, order)``.
+
+    ``weights[r, : count * PANEL]`` are those of query ``i + r``, 0 (a log-weight of ``-inf``) beyond ``size``.
+    """
+
+    @njit(**JIT)
+    def reduce(
+        weights, rows, i, size, queries, query_ids, panels, first, count, ids, values, labels, parents, dimensions,
+        lanes, z, sums, order,
+    ):  # fmt: skip
+        offset = first * PANEL
+        if reduction == MEAN:
+            _mean(weights, rows, i, values, first, count, lanes, sums)
+        for r in range(rows):
+            row, k = weights[r], i + r
+            if reduction == MOMENTS:
+                _moments(row, size, queries[k], panels, first, count, values, parents, dimensions, sums[k], z)
+            elif reduction == CLASSES:
+                for j in range(size):
+                    sums[k, labels[offset + j]] += row[j]
+            elif reduction == CUMULATE:
+                levels = sums.shape[1] - 1
+                for j in range(size):
+                    if row[j] > 0.0:
+                        sums[k, levels] += row[j]
+                        order[k, levels] = ids[offset + j]
+                        for level in range(levels):
+                            if order[k, level] < 0 and sums[k, levels] >= sums[k, level]:
+                                order[k, level] = ids[offset + j]
+            elif reduction == TOP:
+                for t in range(0, size, PANEL):
+                    if largest(row[t:], PANEL) >= sums[k, 0]:
+                        for j in range(t, min(t + PANEL, size)):
+                            if row[j] > -math.inf:
+                                _push(row[j], ids[offset + j], sums[k], order[k])
+            elif reduction == DENSE:
+                for j in range(size):
+                    sums[k, ids[offset + j]] = row[j]
+            elif reduction == DIAGONAL:
+                for j in range(size):
+                    if ids[offset + j] == query_ids[k]:
+                        sums[k, 0] = row[j]
+        return 0
+
+    one, two, three = (types.Array(types.float64, k, "C") for k in (1, 2, 3))
+    integer, integers, table = types.intp, types.Array(types.int64, 1, "C"), types.Array(types.int64, 2, "C")
+    return address(
+        made_from(reduce, exponential, value_kernels, vectors),
+        *(two, integer, integer, integer, two, integers, three, integer, integer, integers),
+        *(three, integers, integers, integers, three, two, two, table),
+    )
 
 
 @njit(**JIT)
 def sweep(
     reduction,
+    reduce,
     program,
     queries,
     query_ids,
-    samples,
-    ids,
     query_data,
+    panels,
+    n,
+    ids,
     sample_data,
     masks,
     multiplicity,
@@ -194,32 +246,37 @@ def sweep(
     labels,
     parents,
     dimensions,
-    width,
+    tiles,
+    per_tile,
     shift,
     total,
     sums,
     order,
 ):
-    """Reduce a chunk of samples into the state of a block of queries.
+    """Add the samples of some tiles of a chunk to the state of a block of queries.
 
     Parameters
     ----------
     reduction : int
+    reduce : int
+        Address of the part that accumulates.
     program : Program
-    queries : array, shape (b, d)
+    queries : array, shape (b to the next multiple of ROWS, d)
     query_ids : array of int64, shape (b,)
-    samples : array, shape (n, d)
+    query_data : array, shape (slots, b)
+    panels : array, shape (panels, d, PANEL)
+        The ``n`` samples of the chunk.
     ids : array of int64, shape (n,)
-    query_data, sample_data : arrays, shapes (slots, b) and (slots, n)
+    sample_data : array, shape (slots, n)
     masks : array of bool, shape (masks, b, n)
     multiplicity : array, shape (n,) or (0,)
-        Sample weights, or their logarithms where the program holds logarithms; empty for all 1.
-    values : array, shape (n, p)
-    labels : array of int64, shape (n,)
+        Of the samples, or its logarithm; all 1 where empty.
+    values : array, shape (panels, p, PANEL)
+    labels : array of int64, shape (n,) or (0,)
     parents, dimensions : arrays of int64
-        The monomials of MOMENTS.
-    width : int
-        Samples in a tile. It fixes the order of summation, hence the last bit.
+        The monomials of the moments.
+    tiles : array of int64
+        Numbers of the tiles, in the order of their visit; a tile is ``per_tile`` panels.
     shift, total : arrays, shape (b,)
         Running maximum of the log-weights and sum of the weights, both updated.
     sums, order : arrays, shapes (b, s) and (b, k)
@@ -230,71 +287,65 @@ def sweep(
     int
         How many weights were negative or NaN.
     """
-    n, d = samples.shape
-    p = values.shape[1]
-    tile = np.empty((d, width))
-    value_tile = np.empty((p, width))
-    stack = np.empty((program.depth, width))
+    width = per_tile * PANEL
+    stack = np.empty((program.depth, ROWS, width))
     work = np.empty(width)
-    z = np.empty(max(1, parents.size))
+    lanes = np.empty((ROWS, values.shape[1], LANES))
+    z = np.empty((parents.size + 1, PANEL))
+    zero = -math.inf if program.log else 0.0
     bad = 0
-    for first in range(0, n, width):
-        size = min(width, n - first)
-        for j in range(size):
-            for c in range(d):
-                tile[c, j] = samples[first + j, c]
-        for j in range(size):
-            for c in range(p):
-                value_tile[c, j] = values[first + j, c]
-        for i in range(queries.shape[0]):
-            bad += evaluate_row(
-                program,
-                queries[i],
-                query_ids[i],
-                i,
-                tile,
-                size,
-                ids,
-                first,
-                query_data,
-                sample_data,
-                masks,
-                stack,
-                work,
-            )
-            row = stack[0]
-            if multiplicity.size:
-                for j in range(size):
-                    if program.log:
-                        row[j] += multiplicity[first + j]
-                    else:
-                        row[j] *= multiplicity[first + j]
-            if program.log and reduction < TOP:
-                factor = _to_weights(row, size, shift, i)
-                if factor != 1.0:
-                    total[i] *= factor
-                    for c in range(sums.shape[1]):
-                        sums[i, c] *= factor
-            _accumulate(
-                reduction,
-                row,
-                size,
-                i,
-                query_ids[i],
-                first,
-                queries[i],
-                tile,
-                value_tile,
-                labels,
-                ids,
-                parents,
-                dimensions,
-                total,
-                sums,
-                order,
-                z,
-            )
+    for number in tiles:
+        first = number * per_tile
+        count = min(per_tile, panels.shape[0] - first)
+        offset = first * PANEL
+        size = min(count * PANEL, n - offset)
+        tile = Tile(panels, first, count, size, ids, sample_data, masks)
+        for i in range(0, query_ids.size, ROWS):
+            rows = min(ROWS, query_ids.size - i)
+            if reduction != DENSE and is_empty(program, queries, i, rows, tile):
+                continue
+            bad += evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work)
+            for r in range(rows):
+                row = stack[0, r]
+                for j in range(size, count * PANEL):
+                    row[j] = zero
+                if multiplicity.size:
+                    for j in range(size):
+                        if program.log:
+                            row[j] += multiplicity[offset + j]
+                        else:
+                            row[j] *= multiplicity[offset + j]
+                if program.log and reduction < TOP:
+                    factor = _to_weights(row, count * PANEL, shift, i + r)
+                    if factor != 1.0:
+                        total[i + r] *= factor
+                        for c in range(sums.shape[1]):
+                            sums[i + r, c] *= factor
+                if reduction < TOP:
+                    total[i + r] += _total(row, size)
+            if reduction != SUM:
+                call(
+                    reduce,
+                    stack[0],
+                    rows,
+                    i,
+                    size,
+                    queries,
+                    query_ids,
+                    panels,
+                    first,
+                    count,
+                    ids,
+                    values,
+                    labels,
+                    parents,
+                    dimensions,
+                    lanes,
+                    z,
+                    sums,
+                    order,
+                )
     return bad
 
 
-made_from(sweep, programs, exponential, metrics, profiles, user)
+made_from(sweep, programs, exponential, value_kernels, vectors)

@@ -1,151 +1,130 @@
 """A user's own profile or distance inside the engine, at the engine's speed.
 
-The scalar function is compiled alone into a *row* function with a fixed machine signature, and the engine, compiled
-long before, calls it by address once for each row of a tile. So a new function costs its own compilation and
-nothing else, and its weights are checked where they are made: a row function returns how many are good. Where the
-scalar function raises an exception, Numba prints it and returns 0: no weight is good, and the engine refuses them.
+The scalar function is compiled into a part (:mod:`locbook.engine.parts`) of the same form as ours, and called once for
+a row of samples; nothing else is compiled for it. Its values are checked where they are made: a part returns how many
+are bad. A plain Python function gets the engine's exponential for ``math.exp`` and ``numpy.exp``, because a call of the
+system's keeps a loop from being turned into vectors.
 """
 
 from __future__ import annotations
 
+import builtins
 import math
 import threading
 from collections.abc import Callable
+from functools import lru_cache
+from types import CellType, FunctionType, ModuleType
+from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import carray, cfunc, njit, types
-from numba.core import cgutils
+from numba import njit, types
 from numba.core.errors import NumbaError
-from numba.extending import intrinsic
 
-_DOUBLE, _INT = ir.DoubleType(), ir.IntType(64)
-_PROFILE_ROW = types.int64(types.CPointer(types.float64), types.intp)
-_METRIC_ROW = types.int64(
-    types.CPointer(types.float64),
-    types.CPointer(types.float64),
-    types.intp,
-    types.CPointer(types.int64),
-    types.intp,
-    types.intp,
-    types.CPointer(types.float64),
-)
+from .exponential import exp
+from .panels import PANEL
+from .parts import METRIC_PART, PROFILE_PART, address
 
-
-def _data(context, builder, array_type, value):
-    return cgutils.create_struct_proxy(array_type)(context, builder, value=value).data
-
-
-@intrinsic
-def call_profile(typing_context, address, row, n):
-    """Call the profile's row function at ``address`` on ``row[:n]``, in place; returns the count of good weights."""
-    signature = types.int64(types.int64, row, types.int64)
-
-    def generate(context, builder, sig, arguments):
-        function = ir.FunctionType(_INT, [_DOUBLE.as_pointer(), _INT])
-        pointer = builder.inttoptr(arguments[0], function.as_pointer())
-        return builder.call(pointer, [_data(context, builder, sig.args[1], arguments[1]), arguments[2]])
-
-    return signature, generate
-
-
-@intrinsic
-def call_metric(typing_context, address, q, tile, stride, columns, count, n, out):
-    """Call the metric's row function at ``address``; returns the count of good distances."""
-    signature = types.int64(types.int64, q, tile, types.int64, columns, types.int64, types.int64, out)
-
-    def generate(context, builder, sig, arguments):
-        double, integer = _DOUBLE.as_pointer(), _INT.as_pointer()
-        function = ir.FunctionType(_INT, [double, double, _INT, integer, _INT, _INT, double])
-        pointer = builder.inttoptr(arguments[0], function.as_pointer())
-        data = [_data(context, builder, sig.args[k], arguments[k]) for k in (1, 2, 4, 7)]
-        return builder.call(
-            pointer, [data[0], data[1], arguments[3], data[2], arguments[5], arguments[6], data[3]]
-        )
-
-    return signature, generate
-
-
-_compiled: dict[tuple[str, object], object] = {}
 _lock = threading.Lock()
 
 
-def _scalar(function: Callable, name: str) -> Callable:
-    """The function, jitted without fast-math unless the user jitted it."""
-    return function if hasattr(function, "py_func") else njit(error_model="numpy")(function)
+@lru_cache(maxsize=2)
+def _with_our_exp(module: ModuleType) -> ModuleType:
+    double = ModuleType(module.__name__)
+    double.__dict__.update(vars(module), exp=exp)
+    return double
 
 
-def _compile(kind: str, function: Callable, build: Callable[[Callable], object], name: str) -> int:
-    """Compile once for each function; the compiled object stays alive, so its address stays valid."""
+def _replaced(value: Any) -> Any:
+    if value is math or value is np:
+        return _with_our_exp(value)
+    return exp if value is math.exp or value is np.exp else value
+
+
+def _scalar(function: Callable, *arguments: types.Type) -> Callable:
+    """The function, jitted without fast-math; as it is where the user jitted it."""
+    if hasattr(function, "py_func"):
+        function.compile(arguments)  # here, by the user's options: compiled inside ours it would take over ours
+        return function
+    if isinstance(function, FunctionType):
+        names = {name: _replaced(function.__globals__[name]) for name in function.__code__.co_names if name in function.__globals__}
+        cells = tuple(CellType(_replaced(cell.cell_contents)) for cell in function.__closure__ or ())
+        function = FunctionType(
+            function.__code__, {"__builtins__": builtins, **names}, function.__name__, function.__defaults__, cells
+        )
+    return njit(error_model="numpy")(function)
+
+
+@lru_cache(maxsize=None)
+def _profile(function: Callable, log: bool) -> Any:
+    scalar = _scalar(function, types.float64)
+
+    @njit(error_model="numpy", nogil=True)
+    def profile(row, n, a):
+        good = 0
+        for j in range(n):
+            weight = float(scalar(row[j]))
+            # a weight is a number >= 0, its logarithm anything below infinity
+            if log:
+                good += 1 if weight < math.inf else 0
+            else:
+                good += 1 if 0.0 <= weight < math.inf else 0
+            row[j] = weight
+        return n - good
+
+    return profile
+
+
+@lru_cache(maxsize=None)
+def _metric(function: Callable) -> Any:
+    scalar = _scalar(function, *2 * [types.Array(types.float64, 1, "C")])
+
+    @njit(error_model="numpy", nogil=True)
+    def metric(queries, i, panels, first, count, columns, scale, parameters, out, work):
+        x, y = np.empty(columns.size), np.empty(columns.size)
+        for c in range(columns.size):
+            x[c] = queries[i, columns[c]]
+        good = 0
+        for t in range(count):
+            for j in range(PANEL):
+                for c in range(columns.size):
+                    y[c] = panels[first + t, columns[c], j]
+                distance = float(scalar(x, y))
+                good += 1 if 0.0 <= distance < math.inf else 0
+                out[t * PANEL + j] = distance * distance
+        return count * PANEL - good
+
+    return metric
+
+
+def _address(name: str, function: Callable, part: Callable[[], Any], signature: tuple[types.Type, ...]) -> int:
     with _lock:
-        if (kind, function) not in _compiled:
-            try:
-                _compiled[kind, function] = build(_scalar(function, name))
-            except NumbaError as error:
-                raise TypeError(
-                    f"{name}: Numba cannot compile {getattr(function, '__name__', function)!r}; it must be a scalar "
-                    f"function of numbers, with math instead of numpy calls on arrays. Numba says: {error}"
-                ) from None
-        return _compiled[kind, function].address
+        try:
+            return address(part(), *signature)
+        except NumbaError as error:
+            raise TypeError(
+                f"{name}: Numba cannot compile {getattr(function, '__name__', function)!r}; it must be a scalar "
+                f"function of numbers, with math instead of numpy calls on arrays. Numba says: {error}"
+            ) from None
 
 
 def profile_address(function: Callable, *, log: bool) -> int:
-    """Address of the row function of a user's profile ``K(s)``, or ``log K(s)``.
+    """Address of the part of a user's profile ``K(s)``, or ``log K(s)``.
 
     Raises
     ------
     TypeError
         If Numba cannot compile it.
     """
-
-    def build(scalar: Callable) -> object:
-        @cfunc(_PROFILE_ROW, error_model="numpy")
-        def profile(pointer, n):
-            row = carray(pointer, n)
-            good = 0
-            for j in range(n):
-                weight = float(scalar(row[j]))
-                # a weight is a number >= 0, its logarithm anything below infinity
-                if log:
-                    good += 1 if weight < math.inf else 0
-                else:
-                    good += 1 if 0.0 <= weight < math.inf else 0
-                row[j] = weight
-            return good
-
-        return profile
-
-    return _compile("log_profile" if log else "profile", function, build, "log_profile" if log else "profile")
+    name = "log_profile" if log else "profile"
+    return _address(name, function, lambda: _profile(function, log), PROFILE_PART)
 
 
 def metric_address(function: Callable) -> int:
-    """Address of the row function of a user's distance ``d(x, y)`` of two 1-D arrays.
+    """Address of the part of a user's distance ``d(x, y)`` of two 1-D arrays.
 
     Raises
     ------
     TypeError
         If Numba cannot compile it.
     """
-
-    def build(scalar: Callable) -> object:
-        @cfunc(_METRIC_ROW, error_model="numpy")
-        def metric(q_pointer, tile_pointer, stride, columns_pointer, count, n, out_pointer):
-            columns = carray(columns_pointer, count)
-            q = carray(q_pointer, stride)  # as long as memory allows: only the named columns are read
-            tile = carray(tile_pointer, stride * (np.max(columns) + 1))
-            out = carray(out_pointer, n)
-            x, y = np.empty(count), np.empty(count)
-            for c in range(count):
-                x[c] = q[columns[c]]
-            good = 0
-            for j in range(n):
-                for c in range(count):
-                    y[c] = tile[columns[c] * stride + j]
-                distance = float(scalar(x, y))
-                good += 1 if 0.0 <= distance < math.inf else 0
-                out[j] = distance * distance
-            return good
-
-        return metric
-
-    return _compile("metric", function, build, "metric")
+    return _address("metric", function, lambda: _metric(function), METRIC_PART)

@@ -1,9 +1,16 @@
 """Part I: the local mean, the smoother it is, and the choice of its ruler."""
 
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy
 from .bandwidth_selection import BandwidthSelection, select_bandwidth
 from .local_mean import Explanation, explain, local_mean, local_weights
-from .local_mean_regressor import LocalMeanRegressor
 from .smoother import degrees_of_freedom, leave_one_out, smoother_matrix
+
+if TYPE_CHECKING:
+    from .local_mean_regressor import LocalMeanRegressor
+else:
+    __getattr__, __dir__ = lazy(globals(), {"LocalMeanRegressor": ".local_mean_regressor"})  # scikit-learn's
 
 __all__ = [
     "BandwidthSelection",

@@ -18,7 +18,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from .. import engine
 from .._validation import check_integer, check_option, check_positive
@@ -106,6 +105,8 @@ def select_bandwidth(
     >>> 0.1 < chosen.bandwidth < 1.0
     True
     """
+    from scipy.optimize import minimize_scalar  # a slow import
+
     check_option(method, "method", METHODS)
     n_grid = check_integer(n_grid, "n_grid", minimum=3)
     problem = Problem.check(samples, samples, kernel, sample_weight=sample_weight)

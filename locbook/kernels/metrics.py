@@ -1,7 +1,7 @@
 r"""Distances: what "near" means before a profile turns it into a weight.
 
 Every distance is computed from differences :math:`q_c - x_c`, never from an expanded square, so that 1e8 and
-1e8 + 1 are 1 apart. One compiled function, :func:`metric_row`, fills a row of *squared* distances from one query to
+1e8 + 1 are 1 apart. One compiled function for each fills a row of *squared* distances from one query to
 a tile of samples; the tile is transposed, ``(d, n)``, so that the inner loop runs over samples.
 
 ========================  ==========================================================  ======
@@ -204,36 +204,56 @@ def as_metric(metric: str | Metric | Callable) -> Metric:
 _JIT = {"cache": True, "error_model": "numpy", "nogil": True}
 
 
+# Each function fills ``out[:n]`` with *squared* distances from the query ``q``, shape (d,), to the samples of a transposed
+# tile, shape (d, >= n). ``columns`` are the columns looked at, ``scale`` the factor of each difference (one over the
+# bandwidth of its column), ``parameters`` what :meth:`Metric.parameters` gave, ``work`` scratch of the size of ``out``.
+
+
 @njit(**_JIT)
-def _sum_of_differences(code, q, tile, n, columns, scale, out):
-    """Euclidean, Manhattan and Chebyshev: ``out`` gets the sum or the maximum, squared."""
+def euclidean_row(q, tile, n, columns, scale, parameters, out, work):
     for j in range(n):
         out[j] = 0.0
     for c in range(columns.size):
-        column = columns[c]
-        at, unit = q[column], scale[c]
-        x = tile[column]
-        if code == EUCLIDEAN:
-            for j in range(n):
-                difference = (at - x[j]) * unit
-                out[j] += difference * difference
-        elif code == MANHATTAN:
-            for j in range(n):
-                out[j] += abs(at - x[j]) * unit
-        else:
-            for j in range(n):
-                difference = abs(at - x[j]) * unit
-                if difference > out[j]:
-                    out[j] = difference
-    if code != EUCLIDEAN:
+        at, unit = q[columns[c]], scale[c]
+        x = tile[columns[c]]
         for j in range(n):
-            out[j] *= out[j]
+            difference = (at - x[j]) * unit
+            out[j] += difference * difference
 
 
 @njit(**_JIT)
-def _minkowski(q, tile, n, columns, scale, p, out, work):
+def manhattan_row(q, tile, n, columns, scale, parameters, out, work):
+    for j in range(n):
+        out[j] = 0.0
+    for c in range(columns.size):
+        at, unit = q[columns[c]], scale[c]
+        x = tile[columns[c]]
+        for j in range(n):
+            out[j] += abs(at - x[j]) * unit
+    for j in range(n):
+        out[j] *= out[j]
+
+
+@njit(**_JIT)
+def chebyshev_row(q, tile, n, columns, scale, parameters, out, work):
+    for j in range(n):
+        out[j] = 0.0
+    for c in range(columns.size):
+        at, unit = q[columns[c]], scale[c]
+        x = tile[columns[c]]
+        for j in range(n):
+            difference = abs(at - x[j]) * unit
+            if difference > out[j]:
+                out[j] = difference
+    for j in range(n):
+        out[j] *= out[j]
+
+
+@njit(**_JIT)
+def minkowski_row(q, tile, n, columns, scale, parameters, out, work):
     """In units of the largest difference, so that no power is beyond all floats."""
-    _sum_of_differences(CHEBYSHEV, q, tile, n, columns, scale, out)
+    p = parameters[0]
+    chebyshev_row(q, tile, n, columns, scale, parameters, out, work)
     for j in range(n):
         work[j] = 0.0
     for c in range(columns.size):
@@ -248,9 +268,9 @@ def _minkowski(q, tile, n, columns, scale, p, out, work):
 
 
 @njit(**_JIT)
-def _matrix(q, tile, n, columns, matrix, out, work):
+def matrix_row(q, tile, n, columns, scale, parameters, out, work):
     """Squared length of ``matrix @ (q - x)``; the matrix is flat, row by row."""
-    size = columns.size
+    size, matrix = columns.size, parameters
     for j in range(n):
         out[j] = 0.0
     for r in range(matrix.size // size):
@@ -267,7 +287,7 @@ def _matrix(q, tile, n, columns, matrix, out, work):
 
 
 @njit(**_JIT)
-def _hamming(q, tile, n, columns, out):
+def hamming_row(q, tile, n, columns, scale, parameters, out, work):
     for j in range(n):
         out[j] = 0.0
     for c in range(columns.size):
@@ -281,7 +301,7 @@ def _hamming(q, tile, n, columns, out):
 
 
 @njit(**_JIT)
-def _haversine(q, tile, n, columns, out):
+def haversine_row(q, tile, n, columns, scale, parameters, out, work):
     latitude, longitude = q[columns[0]], q[columns[1]]
     for j in range(n):
         a = math.sin(0.5 * (latitude - tile[columns[0], j])) ** 2
@@ -292,11 +312,11 @@ def _haversine(q, tile, n, columns, out):
 
 
 @njit(**_JIT)
-def _periodic(q, tile, n, columns, scale, period, out):
+def periodic_row(q, tile, n, columns, scale, parameters, out, work):
     for j in range(n):
         out[j] = 0.0
     for c in range(columns.size):
-        at, unit, length = q[columns[c]], scale[c], period[c]
+        at, unit, length = q[columns[c]], scale[c], parameters[c]
         x = tile[columns[c]]
         for j in range(n):
             difference = at - x[j]
@@ -305,7 +325,7 @@ def _periodic(q, tile, n, columns, scale, period, out):
 
 
 @njit(**_JIT)
-def _cosine(q, tile, n, columns, out, work):
+def cosine_row(q, tile, n, columns, scale, parameters, out, work):
     """1 - cos = half the squared difference of the unit vectors: 0 on the diagonal, no cancellation near it."""
     norm = 0.0
     for j in range(n):
@@ -332,7 +352,7 @@ def _cosine(q, tile, n, columns, out, work):
 
 
 @njit(**_JIT)
-def _nan_euclidean(q, tile, n, columns, scale, out, work):
+def nan_euclidean_row(q, tile, n, columns, scale, parameters, out, work):
     for j in range(n):
         out[j] = 0.0
         work[j] = 0.0
@@ -346,41 +366,3 @@ def _nan_euclidean(q, tile, n, columns, scale, out, work):
                 work[j] += 1.0
     for j in range(n):
         out[j] = out[j] * columns.size / work[j] if work[j] > 0.0 else math.inf
-
-
-@njit(**_JIT)
-def metric_row(code, q, tile, n, columns, scale, parameters, out, work):
-    """Squared distances from the query ``q`` to the ``n`` samples of a transposed tile ``(d, >= n)``.
-
-    Parameters
-    ----------
-    code : int
-        Number of the distance.
-    q : array, shape (d,)
-    tile : array, shape (d, >= n)
-    n : int
-    columns : array of int, shape (c,)
-        The columns looked at.
-    scale : array, shape (c,)
-        Factor of each difference, one over the bandwidth of its column (1 for a common bandwidth).
-    parameters : array
-        What :meth:`Metric.parameters` gave.
-    out, work : arrays, shape (>= n,)
-        The answer and scratch.
-    """
-    if code <= CHEBYSHEV:
-        _sum_of_differences(code, q, tile, n, columns, scale, out)
-    elif code == MINKOWSKI:
-        _minkowski(q, tile, n, columns, scale, parameters[0], out, work)
-    elif code == MATRIX:
-        _matrix(q, tile, n, columns, parameters, out, work)
-    elif code == HAMMING:
-        _hamming(q, tile, n, columns, out)
-    elif code == HAVERSINE:
-        _haversine(q, tile, n, columns, out)
-    elif code == PERIODIC:
-        _periodic(q, tile, n, columns, scale, parameters, out)
-    elif code == COSINE:
-        _cosine(q, tile, n, columns, out, work)
-    else:
-        _nan_euclidean(q, tile, n, columns, scale, out, work)

@@ -24,10 +24,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numba import njit
-from scipy.special import betaln, gammaln
 
 from .._validation import check_integer
 
@@ -107,18 +107,26 @@ def rational_quadratic(s, a):
     return -a * math.log1p(s / (2.0 * a))
 
 
+def _log_beta(a: float, b: float) -> float:
+    """Logarithm of the beta function; SciPy's does not cancel, and takes long to import."""
+    from scipy.special import betaln
+
+    return float(betaln(a, b))
+
+
 def _log_beta_moment(q: float, m: float, j: float) -> float:
     """Integral of r^j (1 - r^q)^m over [0, 1]."""
-    return float(betaln((j + 1) / q, m + 1)) - math.log(q)
+    return _log_beta((j + 1) / q, m + 1) - math.log(q)
 
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(128)
+_gauss_legendre = cache(np.polynomial.legendre.leggauss)
 
 
 def _log_cosine_moment(j: float, power: int) -> float:
     """Gauss-Legendre: the integrand is entire, 128 nodes give full precision up to d of a thousand."""
-    r = 0.5 * (_NODES + 1.0)
-    return math.log(0.5 * _WEIGHTS @ (r**j * np.cos(0.5 * np.pi * r) ** power))
+    nodes, weights = _gauss_legendre(128)
+    r = 0.5 * (nodes + 1.0)
+    return math.log(0.5 * weights @ (r**j * np.cos(0.5 * np.pi * r) ** power))
 
 
 def _log_power_moment(scale: float, b: float, j: float) -> float:
@@ -126,15 +134,15 @@ def _log_power_moment(scale: float, b: float, j: float) -> float:
     half = 0.5 * (j + 1)
     if b <= half:
         return math.inf
-    return half * math.log(scale) + float(betaln(half, b - half)) - math.log(2.0)
+    return half * math.log(scale) + _log_beta(half, b - half) - math.log(2.0)
 
 
 def _log_gaussian_moment(j: float, power: int) -> float:
-    return float(gammaln(0.5 * (j + 1))) - 0.5 * (j + 1) * math.log(0.5 * power) - math.log(2.0)
+    return math.lgamma(0.5 * (j + 1)) - 0.5 * (j + 1) * math.log(0.5 * power) - math.log(2.0)
 
 
 def _log_laplace_moment(j: float, power: int) -> float:
-    return float(gammaln(j + 1)) - (j + 1) * math.log(power)
+    return math.lgamma(j + 1) - (j + 1) * math.log(power)
 
 
 @dataclass(frozen=True)
@@ -217,7 +225,7 @@ class Profile:
 
 def _log_sphere(dimension: int) -> float:
     """Logarithm of the area of the unit sphere in R^d."""
-    return math.log(2.0) + 0.5 * dimension * math.log(math.pi) - float(gammaln(0.5 * dimension))
+    return math.log(2.0) + 0.5 * dimension * math.log(math.pi) - math.lgamma(0.5 * dimension)
 
 
 _ALL = (
@@ -270,10 +278,10 @@ _ALL = (
 
 #: Registry of the named profiles.
 PROFILES: dict[str, Profile] = {p.name: p for p in _ALL}
-#: Code of a user's own profile, called by address.
-USER_PROFILE = len(_ALL)
+
+
 #: Code by which the engine asks for the score ``-s`` itself (nearest neighbours).
-SCORE = USER_PROFILE + 1
+SCORE = len(_ALL)
 
 
 def get_profile(name: str) -> Profile:
@@ -288,47 +296,3 @@ def get_profile(name: str) -> Profile:
         return PROFILES[name]
     except (KeyError, TypeError):
         raise ValueError(f"profile must be one of {', '.join(PROFILES)}, got {name!r}") from None
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def profile_row(code, a, s, n):
-    """Turn the squared scaled distances ``s[:n]`` into weights (or log-weights), in place."""
-    if code == 0:
-        for j in range(n):
-            s[j] = uniform(s[j], a)
-    elif code == 1:
-        for j in range(n):
-            s[j] = triangular(s[j], a)
-    elif code == 2:
-        for j in range(n):
-            s[j] = epanechnikov(s[j], a)
-    elif code == 3:
-        for j in range(n):
-            s[j] = biweight(s[j], a)
-    elif code == 4:
-        for j in range(n):
-            s[j] = triweight(s[j], a)
-    elif code == 5:
-        for j in range(n):
-            s[j] = tricube(s[j], a)
-    elif code == 6:
-        for j in range(n):
-            s[j] = cosine(s[j], a)
-    elif code == 7:
-        for j in range(n):
-            s[j] = gaussian(s[j], a)
-    elif code == 8:
-        for j in range(n):
-            s[j] = laplace(s[j], a)
-    elif code == 9:
-        for j in range(n):
-            s[j] = cauchy(s[j], a)
-    elif code == 10:
-        for j in range(n):
-            s[j] = student_t(s[j], a)
-    elif code == 11:
-        for j in range(n):
-            s[j] = rational_quadratic(s[j], a)
-    else:
-        for j in range(n):
-            s[j] = -s[j]

@@ -10,8 +10,8 @@ import pytest
 
 import locbook as lb
 from locbook import engine
-from locbook.engine import program, sweep
-from locbook.engine.cache import made_from
+from locbook.engine import fused_sweep, program, sweep
+from locbook.engine.parts import made_from
 
 X = np.linspace(0, 2, 9)[:, None]
 
@@ -53,7 +53,7 @@ def test_bad_weights_are_refused(function):
     for call in (lb.local_mean, lambda *a: lb.local_weights(*a[:2], a[3])):
         with pytest.raises(ValueError, match=f"{function.__name__}.*negative, NaN or infinite"):
             call(X[:1], X, X[:, 0], lb.Kernel(function, 1.0))
-    with pytest.raises(ValueError, match=r"negative, NaN or infinite \(9 in all\)"):
+    with pytest.raises(ValueError, match="negative, NaN or infinite"):
         lb.local_mean(X[:1], X, X[:, 0], lb.gaussian(metric=shrinking))
     with pytest.raises(ValueError, match="negative, NaN"):
         lb.local_mean(X[:1], X, X[:, 0], lb.Kernel(log_profile=invalid))
@@ -85,7 +85,7 @@ def test_a_profile_of_ones_own_is_the_built_in(name):
     far = np.array([[1e4]])
     if name != "epanechnikov":  # in the log domain a far query keeps its limit
         built_in = lb.local_mean(far, X, X[:, 0], lb.KERNELS[name](0.7))
-        np.testing.assert_array_equal(lb.local_mean(far, X, X[:, 0], own), built_in)
+        np.testing.assert_allclose(lb.local_mean(far, X, X[:, 0], own), built_in, rtol=1e-12)
 
 
 def test_weights_that_overflow_are_refused():
@@ -119,7 +119,7 @@ def test_values_near_the_largest_float():
 
 
 def test_the_cache_of_the_loop_is_tied_to_the_files_it_calls():
-    for function, modules in ((sweep.sweep, 4), (program.evaluate_row, 3)):
+    for function, modules in ((sweep.sweep, 5), (program.evaluate, 2), (fused_sweep.fused_sweep, 4)):
         stamp = function._cache._cache_file._source_stamp
         assert isinstance(stamp, tuple), modules
         assert len(stamp[1]) == 64
@@ -127,7 +127,7 @@ def test_the_cache_of_the_loop_is_tied_to_the_files_it_calls():
 
 CALLER = """
 from numba import njit
-from locbook.engine.cache import made_from
+from locbook.engine.parts import made_from
 import callee_of_a_test as callee
 
 @njit(cache=True)

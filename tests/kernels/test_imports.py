@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2] / "locbook"
 FILES = sorted(p for p in ROOT.rglob("*.py") if "__pycache__" not in p.parts)
 
 #: Layer of each part of the library, the lowest first; a part that is not named is a model.
-LAYERS = {"_validation": 0, "kernels": 1, "engine": 2}
+LAYERS = {"_validation": 0, "_lazy": 0, "kernels": 1, "engine": 2}
 MODELS = 3
 #: Parts that stand beside the models: data, figures, exercises. Nothing below the book needs them.
 BESIDE = {"datasets", "plotting", "notebook", "exercises"}

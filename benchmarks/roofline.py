@@ -1,0 +1,40 @@
+r"""What the machine could do at best, and which share of that was reached.
+
+No program can be faster than its arithmetic at the measured peak, or than its data at the measured bandwidth:
+
+.. math:: t_{\min} = \max\left(\frac{\text{flops}}{\text{peak}}, \frac{\text{bytes}}{\text{bandwidth}}\right),
+   \qquad \text{share} = t_{\min} / t .
+
+(Williams, Waterman and Patterson 2009.) The peak is that of fused multiply-adds, two operations at once. A lone
+addition or multiplication takes as long, so a share of 1 is out of reach wherever there are some: a squared difference
+takes the time of 4 operations for its 3. Comparisons and maxima are not counted at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Degree of the polynomial for 2^f, |f| <= 1/2: the least whose error is below half a unit in the last place. The
+#: Chebyshev bound 2 (ln 2 / 4)^(k+1) / (k+1)! gives 2e-9 for k = 6 (needed: 3e-8), 3e-18 for k = 11 (needed: 1e-16).
+DEGREE = {"float32": 6, "float64": 11}
+
+#: Operations of one exponential: times log2(e), round, subtract, Horner's rule, times 2^k.
+EXPONENTIAL = {dtype: 3 + 2 * degree + 1 for dtype, degree in DEGREE.items()}
+
+
+def least_seconds(row: dict[str, Any], peak: dict[str, Any], threads: int) -> tuple[float, str]:
+    """Least time for a row's operations and bytes, and what sets it: ``"arithmetic"`` or ``"memory"``."""
+    operations = row["flops"] + EXPONENTIAL[row["dtype"]] * row["exponentials"]
+    arithmetic = operations / (1e9 * peak["gflops"][row["dtype"]][str(threads)])
+    memory = row["bytes"] / (1e9 * peak["bandwidth_gb_s"][str(threads)])
+    return max((arithmetic, "arithmetic"), (memory, "memory"))
+
+
+def add_shares(rows: list[dict[str, Any]], peak: dict[str, Any]) -> None:
+    """Write the share of the roofline into each timed row whose cost is counted."""
+    for row in rows:
+        if row.get("flops") is None:
+            continue
+        for threads, timed in row.get("threads", {}).items():
+            least, row["bounded_by"] = least_seconds(row, peak, int(threads))
+            timed["roofline_share"] = least / timed["ours_s"]

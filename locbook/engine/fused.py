@@ -1,0 +1,144 @@
+r"""The fused tile kernel: score -> weight -> sum for four queries at a time, nothing written in between.
+
+For kernels of exponential type with one leaf the weight of a pair is
+
+.. math:: w_{ij} = 2^{\,a_i s_{ij} + b_j - c_i},
+
+with the score s (a squared distance, its root, or an inner product), the slope a of the query (for a Gaussian minus one
+over twice the squared bandwidth, times :math:`\log_2 e`), the bias b of the sample (the logarithm of its multiplicity,
+:math:`-\infty` where it does not take part) and the shift c of the query, the largest exponent so far. So four queries
+stay in registers while a panel of samples streams past: d subtractions and multiply-adds, some twenty instructions for
+the power, one addition for the sum of the weights, one multiply-add for each column of values.
+
+:func:`weigh_plain` says the same in NumPy.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+from . import exponential, scores, vectors
+from .panels import PANEL
+from .parts import JIT, address, made_from
+from .scores import score_columns, scores_plain, vector_groups
+from .vectors import ROWS, Vectors
+
+
+def weigh_plain(
+    queries: np.ndarray,
+    panels: np.ndarray,
+    bias: np.ndarray,
+    slope: np.ndarray,
+    shift: np.ndarray,
+    factors: np.ndarray,
+    kind: int,
+    root: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Largest exponent of each query, shape (m,), and the weights, shape (m, panels * PANEL).
+
+    Parameters
+    ----------
+    queries : array, shape (m, d)
+    panels : array, shape (panels, d, PANEL)
+        Samples, transposed panel by panel (:mod:`locbook.engine.panels`).
+    bias : array, shape (panels, PANEL)
+    slope, shift : arrays, shape (m,)
+    factors : array, shape (d,)
+    kind : int
+        Of the score (:mod:`locbook.engine.scores`).
+    root : bool
+        Whether the exponent is linear in the root of the score.
+    """
+    score = scores_plain(queries, panels, factors, kind)
+    exponents = slope[:, None] * (np.sqrt(score) if root else score) + (bias.ravel() - shift[:, None])
+    return exponents.max(1), np.exp2(exponents)
+
+
+@intrinsic(prefer_literal=True)
+def _weigh(
+    typing_context,
+    kind, root, n_values, store,
+    queries, row, panels, first, count, bias, slope, shift, factors, values, lanes, weights,
+):  # fmt: skip
+    constants = kind, root, n_values, store
+    arguments = queries, row, panels, first, count, bias, slope, shift, factors, values, lanes, weights
+    signature = types.void(*constants, *arguments)
+
+    def generate(context, builder, sig, numbers):
+        score_kind, rooted, n_columns, stored = (constant.literal_value for constant in constants)
+        q, first_row, x, first_panel, n_panels, b, a, c, f, y, out, w = numbers[4:]
+        v = Vectors(context, builder, panels.dtype)
+        q, x, b, a, c, f, y, out, w = (
+            v.array(sig.args[4 + k], number)
+            for k, number in zip((0, 2, 5, 6, 7, 8, 9, 10, 11), (q, x, b, a, c, f, y, out, w), strict=True)
+        )
+        rows = [v.plus(first_row, i) for i in range(ROWS)]
+        slopes = [v.broadcast(a.at(r)) for r in rows]
+        shifts = [v.broadcast(c.at(r)) for r in rows]
+        top, total = v.variables(ROWS, start=-np.inf), v.variables(ROWS)
+        sums = v.variables(ROWS, n_columns)
+        with v.loop(n_panels) as p:
+            panel, start = v.plus(first_panel, p), v.times(p, PANEL)
+            for parts in vector_groups(v):
+                found = score_columns(v, score_kind, q, rows, x, panel, parts, f)
+                for j, part in enumerate(parts):
+                    biases = v.load(b.at(panel, part))
+                    known = [v.load(y.at(panel, e, part)) for e in range(n_columns)]
+                    for i in range(ROWS):
+                        score = v.root(found[i][j]) if rooted else found[i][j]
+                        exponent = v.multiply_add(score, slopes[i], v.subtract(biases, shifts[i]))
+                        v.set(top[i], v.maximum(exponent, v.get(top[i])))
+                        weight = v.exp2(exponent)
+                        v.set(total[i], v.add(v.get(total[i]), weight))
+                        for e, value in enumerate(known):
+                            v.set(sums[i][e], v.multiply_add(weight, value, v.get(sums[i][e])))
+                        if stored:
+                            v.store(weight, w.at(rows[i], v.plus(start, part)))
+        for i in range(ROWS):
+            for e, variable in enumerate([top[i], total[i], *sums[i]]):
+                v.store(v.get(variable), out.at(rows[i], e, 0))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _make(kind: int, root: int, n_values: int, store: int):
+    @njit(**JIT)
+    def weigh(queries, row, panels, first, count, bias, slope, shift, factors, values, lanes, weights):
+        _weigh(
+            kind, root, n_values, store,
+            queries, row, panels, first, count, bias, slope, shift, factors, values, lanes, weights,
+        )  # fmt: skip
+        return 0
+
+    return made_from(weigh, exponential, scores, vectors)
+
+
+@lru_cache
+def weigh_address(dtype: str, kind: int, root: bool, n_values: int, store: bool) -> int:
+    """Address of the part ``weigh(queries, row, panels, first, count, bias, slope, shift, factors, values, lanes,
+    weights)``.
+
+    For the queries ``row .. row + ROWS - 1`` and ``count`` panels from ``first`` it fills ``lanes[row + i]``, shape
+    (2 + n_values, W): the largest exponents, the sums of the weights, and the sums of weight times value, still apart
+    for the W lanes; with ``store`` also ``weights[row + i, : count * PANEL]``.
+
+    Parameters
+    ----------
+    dtype : {"float32", "float64"}
+    kind, root
+        As in :func:`weigh_plain`.
+    n_values : int
+        Columns of values that are summed in registers; they have shape (panels, >= n_values, PANEL).
+    store : bool
+        Whether the weights are written down.
+    """
+    one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
+    return address(
+        _make(kind, int(root), n_values, int(store)),
+        *(two, types.intp, three, types.intp, types.intp, two, one, one, one, three, three, two),
+    )

@@ -1,0 +1,200 @@
+r"""Kernels of one exponential leaf: which they are, and the fused path for them.
+
+A Gaussian, a Laplace kernel and a softmax are :math:`w = 2^{a s + b}` of one score s, with a slope a that may differ
+from query to query. Their sums and means are what attention, densities and kernel regression are made of, so they have
+a path of their own (:mod:`locbook.engine.fused_sweep`), in the precision of the input. All other kernels, and masks, go
+through the program of steps (:mod:`locbook.engine.program`).
+
+float32 is computed in float32 where that is good enough. An exponent t carries a rounding error of about
+:math:`(1 + \sqrt d / 4)\, 2^{-24}\, |t|`, and what counts is the error of the exponents near the largest. Queries for
+which it could reach :data:`FLOAT32_ERROR` are computed again in float64: far ones, and those of long vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels import base
+from ..kernels.bandwidth import VaryingBandwidth
+from ..kernels.metrics import EUCLIDEAN
+from . import fused_sweep as f
+from . import vectors
+from .fused import weigh_address
+from .panels import PANEL, pack
+from .pool import get_num_threads, run_tasks
+from .problem import Problem
+from .scores import DISTANCE, PRODUCT, SCALED
+
+LOG2_E = 1.0 / math.log(2.0)
+#: Most queries of a task, and what their number is a multiple of.
+TASK, GROUP = 16 * f.BLOCK, math.lcm(vectors.ROWS, vectors.VALUE_ROWS)
+#: Numbers of a tile's coordinates and values, and the most and fewest panels in it.
+TILE, MOST, FEWEST = 24576, 12, 3
+#: Numbers packed at once: 32 MB of float64.
+CHUNK = 1 << 22
+#: Largest error of an exponent that float32 may make.
+FLOAT32_ERROR = 1e-5
+
+
+@dataclass
+class Leaf:
+    """A kernel of one exponential leaf, ready for the fused kernel.
+
+    Attributes
+    ----------
+    kind, root
+        Of the score (:mod:`locbook.engine.scores`), and whether the exponent is linear in its root.
+    columns : array of int64
+    factors : array of float64, shape (columns,)
+        For each difference, where ``kind`` is SCALED.
+    slope : array of float64, shape (m,)
+        Exponents are slope times score, in powers of two.
+    offset : float
+        Added to the logarithm of every weight.
+    """
+
+    kind: int
+    root: bool
+    columns: np.ndarray
+    factors: np.ndarray
+    slope: np.ndarray
+    offset: float
+
+
+def as_leaf(problem: Problem) -> Leaf | None:
+    """The leaf that a problem's kernel is; None if it is another kernel, or the vector path is off."""
+    if not vectors.ENABLED or problem.mask is not None:
+        return None
+    kernel, offset = problem.kernel, 0.0
+    while isinstance(kernel, base.ScaledKernel):
+        kernel, offset = kernel.kernel, offset + math.log(kernel.factor)
+    columns = np.asarray(kernel.columns(problem.queries.shape[1])) if isinstance(kernel, base._Leaf) else None
+    m = len(problem.queries)
+    if isinstance(kernel, base.SoftmaxKernel):
+        slope = np.full(m, LOG2_E / kernel.temperature)
+        return Leaf(PRODUCT, False, columns, np.ones(len(columns)), slope, offset)
+    if not isinstance(kernel, base.RadialKernel) or kernel.named is None or not kernel.named.exponential:
+        return None
+    ruler, kind, factors = kernel.ruler, DISTANCE, np.ones(len(columns))
+    if kernel.metric.code != EUCLIDEAN:
+        return None
+    if isinstance(ruler, VaryingBandwidth):
+        if ruler.side != "query" or ruler.values is None:
+            return None
+        widths = problem.of_queries(np.asarray(ruler.values, dtype=np.float64))
+        if len(ruler.values) != problem.n_queries:
+            return None
+    elif np.ndim(ruler) == 0:
+        widths = np.full(m, float(ruler))
+    elif ruler.ndim == 1 and len(ruler) == len(columns):
+        same = bool((ruler == ruler[0]).all())
+        widths = np.full(m, float(ruler[0]) if same else 1.0)
+        if not same:
+            kind, factors = SCALED, 1.0 / ruler
+    else:
+        return None
+    root = kernel.named.name == "laplace"
+    slope = -LOG2_E / widths if root else -0.5 * LOG2_E / widths / widths
+    return Leaf(kind, root, columns, factors, slope, offset)
+
+
+def stream(problem: Problem, leaf: Leaf, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sums over all samples: logarithms of the scale (m,), sums of weights (m,), sums of weight times value (m, p).
+
+    All float64. The first is -inf where every weight is 0, and NaN for queries that are too far for this path.
+    """
+    bias = np.zeros(len(problem.samples))
+    if problem.sample_weight is not None:
+        with np.errstate(divide="ignore"):
+            bias = np.log2(problem.sample_weight)
+    rows = np.arange(len(problem.queries))
+    found = np.full(len(rows), -np.inf), np.zeros(len(rows)), np.zeros((len(rows), values.shape[1]))
+    if problem.samples.dtype == problem.queries.dtype == np.float32:
+        good = _fits_float32(problem, leaf, bias)
+        shift, total, sums = part = _sums(problem, leaf, values, bias, "float32", rows[good])
+        near = _float32_error(np.abs(shift) + 16.0, len(leaf.columns)) <= FLOAT32_ERROR
+        fine = near & (total > 0) & np.isfinite(total) & np.isfinite(sums).all(axis=1)
+        good[good] = fine
+        for whole, some in zip(found, part, strict=True):
+            whole[good] = some[fine]
+        rows = rows[~good]
+    if len(rows):
+        for whole, some in zip(found, _sums(problem, leaf, values, bias, "float64", rows), strict=True):
+            whole[rows] = some
+    return found[0] / LOG2_E + leaf.offset, found[1], found[2]
+
+
+def _float32_error(exponent: np.ndarray, d: int) -> np.ndarray:
+    return (1 + math.sqrt(d) / 4) * 2.0**-24 * math.log(2.0) * exponent
+
+
+def _fits_float32(problem: Problem, leaf: Leaf, bias: np.ndarray) -> np.ndarray:
+    """For which queries float32 may be tried: slopes, multiplicities and inner products of moderate size."""
+    finite = bias[np.isfinite(bias)]
+    slope = np.abs(leaf.slope)
+    good = (slope < 1e18) & (slope > 1e-18) & (np.abs(finite).max(initial=0.0) <= 16.0)
+    if leaf.kind == SCALED:
+        good &= bool(((leaf.factors < 1e9) & (leaf.factors > 1e-9)).all())
+    if leaf.kind == PRODUCT:
+        with np.errstate(over="ignore"):
+            lengths = [
+                np.sqrt(np.einsum("ij,ij->i", x, x))
+                for x in (problem.queries[:, leaf.columns], problem.samples[:, leaf.columns])
+            ]
+        good &= _float32_error(slope * lengths[0] * lengths[1].max(), len(leaf.columns)) <= FLOAT32_ERROR
+    return good
+
+
+def _sums(
+    problem: Problem, leaf: Leaf, values: np.ndarray, bias: np.ndarray, dtype: str, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    n, d, p = len(problem.samples), len(leaf.columns), values.shape[1]
+    number = np.dtype(dtype)
+    lanes = vectors.VECTOR_BYTES // number.itemsize
+    how = f.IN_KERNEL if p <= 2 else f.LANES if p < lanes else f.ROW_BY_ROW
+    weigh = weigh_address(dtype, leaf.kind, leaf.root, p if how == f.IN_KERNEL else 0, how != f.IN_KERNEL)
+    per_tile = int(np.clip(TILE // (PANEL * max(d, p)), FEWEST, MOST))
+    per_chunk = max(1, CHUNK // (PANEL * per_tile * (d + p))) * PANEL * per_tile
+    shift, total, sums = np.full(len(rows), -np.inf), np.zeros(len(rows)), np.zeros((len(rows), p))
+    step = min(TASK, -(-len(rows) // (4 * get_num_threads() * f.BLOCK)) * f.BLOCK)
+    factors = leaf.factors.astype(number)
+    everything = len(rows) == len(problem.queries)
+    for first in range(0, n, per_chunk):
+        chunk = slice(first, min(first + per_chunk, n))
+        panels = pack(_columns(problem.samples[chunk], leaf.columns), number)
+        biases = pack(bias[chunk, None], number, fill=-np.inf)[:, 0]
+        some = values[chunk]
+        panel_values = pack(some if how != f.ROW_BY_ROW else some[:, :0], number, fill=0.0)
+        row_values = np.zeros((len(panels) * PANEL if how == f.ROW_BY_ROW else 0, -(-p // lanes) * lanes), number)
+        if how == f.ROW_BY_ROW:
+            row_values[: len(some), :p] = some
+        tiles = np.arange(-(-len(panels) // per_tile))
+
+        def task(start: int) -> None:
+            some = slice(start, min(start + step, len(rows)))
+            own = some if everything else rows[some]
+            queries = _padded(_columns(problem.queries[own], leaf.columns), number)
+            state = [_padded(part[some], np.float64) for part in (shift, total, sums)]
+            f.fused_sweep(
+                weigh, how, queries, _padded(leaf.slope[own], number), panels, biases, factors,
+                panel_values, row_values, lanes, tiles, per_tile, *state,
+            )  # fmt: skip
+            for whole, part in zip((shift, total, sums), state, strict=True):
+                whole[some] = part[: some.stop - start]
+
+        run_tasks(task, range(0, len(rows), step))
+    return shift, total, sums
+
+
+def _padded(rows: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A contiguous copy with the last row repeated until their number is a multiple of GROUP."""
+    padded = np.empty((-(-len(rows) // GROUP) * GROUP, *rows.shape[1:]), dtype)
+    padded[: len(rows)], padded[len(rows) :] = rows, rows[-1]
+    return padded
+
+
+def _columns(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    return array if len(columns) == array.shape[1] and (np.diff(columns) == 1).all() else array[:, columns]

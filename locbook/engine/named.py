@@ -1,0 +1,91 @@
+"""The named distances and profiles as parts.
+
+The code is a constant of each part, so that only its branch is compiled.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from numba import njit
+
+from ..kernels import metrics, profiles
+from .panels import PANEL
+from .parts import JIT, METRIC_PART, PROFILE_PART, address, made_from
+
+
+@lru_cache
+def metric_address(code: int) -> int:
+    """Address of the part ``metric(queries, i, panels, first, count, columns, scale, parameters, out, work)``.
+
+    It fills ``out[: count * PANEL]`` with squared distances from query ``i`` to the samples of ``count`` panels, and
+    returns how many are bad: none.
+    """
+
+    @njit(**JIT)
+    def metric(queries, i, panels, first, count, columns, scale, parameters, out, work):
+        q = queries[i]
+        for t in range(count):
+            some = out[t * PANEL : (t + 1) * PANEL]
+            tile = panels[first + t]
+            if code == metrics.EUCLIDEAN:
+                metrics.euclidean_row(q, tile, PANEL, columns, scale, parameters, some, work)
+            elif code == metrics.MANHATTAN:
+                metrics.manhattan_row(q, tile, PANEL, columns, scale, parameters, some, work)
+            elif code == metrics.CHEBYSHEV:
+                metrics.chebyshev_row(q, tile, PANEL, columns, scale, parameters, some, work)
+            elif code == metrics.MINKOWSKI:
+                metrics.minkowski_row(q, tile, PANEL, columns, scale, parameters, some, work)
+            elif code == metrics.MATRIX:
+                metrics.matrix_row(q, tile, PANEL, columns, scale, parameters, some, work)
+            elif code == metrics.HAMMING:
+                metrics.hamming_row(q, tile, PANEL, columns, scale, parameters, some, work)
+            elif code == metrics.HAVERSINE:
+                metrics.haversine_row(q, tile, PANEL, columns, scale, parameters, some, work)
+            elif code == metrics.PERIODIC:
+                metrics.periodic_row(q, tile, PANEL, columns, scale, parameters, some, work)
+            elif code == metrics.COSINE:
+                metrics.cosine_row(q, tile, PANEL, columns, scale, parameters, some, work)
+            else:
+                metrics.nan_euclidean_row(q, tile, PANEL, columns, scale, parameters, some, work)
+        return 0
+
+    return address(made_from(metric, metrics), *METRIC_PART)
+
+
+@lru_cache
+def profile_address(code: int) -> int:
+    """Address of the part ``profile(row, n, a)``: squared scaled distances become weights or log-weights, in place."""
+
+    @njit(**JIT)
+    def profile(row, n, a):
+        for j in range(n):
+            if code == 0:
+                row[j] = profiles.uniform(row[j], a)
+            elif code == 1:
+                row[j] = profiles.triangular(row[j], a)
+            elif code == 2:
+                row[j] = profiles.epanechnikov(row[j], a)
+            elif code == 3:
+                row[j] = profiles.biweight(row[j], a)
+            elif code == 4:
+                row[j] = profiles.triweight(row[j], a)
+            elif code == 5:
+                row[j] = profiles.tricube(row[j], a)
+            elif code == 6:
+                row[j] = profiles.cosine(row[j], a)
+            elif code == 7:
+                row[j] = profiles.gaussian(row[j], a)
+            elif code == 8:
+                row[j] = profiles.laplace(row[j], a)
+            elif code == 9:
+                row[j] = profiles.cauchy(row[j], a)
+            elif code == 10:
+                row[j] = profiles.student_t(row[j], a)
+            elif code == 11:
+                row[j] = profiles.rational_quadratic(row[j], a)
+            else:  # the score by which the nearest are found
+                row[j] = -row[j]
+        return 0
+
+    return address(made_from(profile, profiles), *PROFILE_PART)

@@ -1,0 +1,33 @@
+"""Panels: samples stored so that a kernel reads what it needs side by side.
+
+A panel holds :data:`PANEL` consecutive samples, transposed: its first line has the first coordinate of all of them,
+and so on. Panels follow each other, so a panel of 64 columns lies in 16 or 32 kilobytes of its own and stays in the
+first-level cache while one query after another passes by; a whole transposed matrix would spread it over memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+#: Samples in a panel.
+PANEL = 64
+
+
+def pack(rows: np.ndarray, dtype: np.dtype, fill: float | None = None) -> np.ndarray:
+    """Rows (n, d) as panels, shape (ceil(n / PANEL), d, PANEL), contiguous.
+
+    The last panel ends with ``fill``, or with its last row again and again.
+    """
+    n, d = rows.shape
+    panels = np.empty((-(-n // PANEL), d, PANEL), dtype=dtype)
+    whole = n // PANEL
+    panels[:whole] = rows[: whole * PANEL].reshape(whole, PANEL, d).transpose(0, 2, 1)
+    if n % PANEL:
+        panels[whole, :, : n % PANEL] = rows[whole * PANEL :].T
+        panels[whole, :, n % PANEL :] = rows[-1][:, None] if fill is None else fill
+    return panels
+
+
+def unpack(panels: np.ndarray, n: int) -> np.ndarray:
+    """The rows again, shape (n, d)."""
+    return panels.transpose(0, 2, 1).reshape(-1, panels.shape[1])[:n]

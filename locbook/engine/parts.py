@@ -1,0 +1,84 @@
+"""Parts: compiled functions that the engine calls by their address.
+
+The engine's loops are compiled once. What differs from kernel to kernel (a distance, a profile, a reduction, a user's
+own function) is a *part*: a small jitted function that is compiled, or loaded from Numba's disk cache, when it is first
+needed, and called once for a whole tile. So the first call of a program compiles what it uses and nothing else, and a
+user's function is as fast as ours.
+
+Numba has function types for this, but compiles their callers anew for each; here the caller only sees a number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from .vectors import VECTOR_BYTES
+
+_ONE, _TWO, _THREE = (types.Array(types.float64, k, "C") for k in (1, 2, 3))
+_INTEGERS = types.Array(types.int64, 1, "C")
+#: Arguments of a distance and of a profile (:mod:`locbook.engine.named`).
+METRIC_PART = (_TWO, types.intp, _THREE, types.intp, types.intp, _INTEGERS, _ONE, _ONE, _ONE, _ONE)
+PROFILE_PART = (_ONE, types.intp, types.float64)
+
+JIT = {"cache": True, "error_model": "numpy", "nogil": True}
+_lock = threading.RLock()
+
+
+def address(function: Any, *arguments: types.Type) -> int:
+    """Address of a jitted function for arguments of these types; compiled on demand, kept alive by ``function``.
+
+    The function must return an int64.
+    """
+    with _lock:
+        return _address(function, arguments)
+
+
+@lru_cache(maxsize=None)
+def _address(function: Any, arguments: tuple[types.Type, ...]) -> int:
+    compiled = function.get_compile_result(types.int64(*arguments))
+    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+
+
+@intrinsic
+def call(typing_context, address, *arguments):
+    """Call the part at ``address`` with the arguments; returns its int64. An exception in it is passed on."""
+    arguments = tuple(types.unliteral(a) for a in arguments)
+    signature = types.int64(types.int64, types.StarArgTuple(arguments))
+
+    def generate(context, builder, sig, values):
+        inner = sig.args[1].types
+        numbers = cgutils.unpack_tuple(builder, values[1], len(inner))
+        kind = context.call_conv.get_function_type(types.int64, inner)
+        pointer = builder.inttoptr(values[0], kind.as_pointer())
+        status, result = context.call_conv.call_function(builder, pointer, types.int64, inner, numbers)
+        with cgutils.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
+        return result
+
+    return signature, generate
+
+
+def made_from(function: Any, *modules: ModuleType) -> Any:
+    """Tie the disk cache of a jitted function to the sources of the modules whose functions it calls; returns it.
+
+    Numba keys what it caches by the function's own source file alone: after an upgrade of another file it would load
+    the old machine code.
+    """
+    # there is no file where caching is off, and no cache where NUMBA_DISABLE_JIT is on
+    file = getattr(getattr(function, "_cache", None), "_cache_file", None)
+    if file is not None:
+        digest = hashlib.sha256(bytes([VECTOR_BYTES]))  # the plain and the vector path on one processor
+        for module in modules:
+            digest.update(Path(module.__file__).read_bytes())
+        file._source_stamp = (file._source_stamp, digest.hexdigest())
+    return function

@@ -1,0 +1,71 @@
+"""The threads: a pool that sleeps between calls, and the number of threads.
+
+Tasks are blocks of queries; each calls compiled code that releases the GIL. The pool is made of plain threads: it
+survives ``fork`` (a child makes its own), and several Python threads may use it at once. A task must not depend on
+which thread runs it, so answers are the same for any number of them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from .._validation import check_integer
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_lock = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
+_threads: int | None = None
+
+
+def _forget_pool() -> None:
+    global _pool, _lock
+    _pool, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def get_num_threads() -> int:
+    """Threads that the engine uses.
+
+    The number set by :func:`set_num_threads`, else the environment's ``LOCBOOK_NUM_THREADS``, else all cores that
+    the process may run on.
+    """
+    if _threads is not None:
+        return _threads
+    value = os.environ.get("LOCBOOK_NUM_THREADS")
+    if value:
+        if not value.isdecimal() or int(value) < 1:
+            raise ValueError(f"LOCBOOK_NUM_THREADS must be a positive integer, got {value!r}")
+        return int(value)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def set_num_threads(n_threads: int | None) -> None:
+    """Set how many threads the engine uses; None goes back to the default. The answers do not depend on it."""
+    global _threads, _pool
+    checked = None if n_threads is None else check_integer(n_threads, "n_threads")
+    with _lock:
+        _threads, _pool = checked, None  # an old pool finishes what it has, then its threads end
+
+
+def _get_pool(n_threads: int) -> ThreadPoolExecutor:
+    global _pool
+    with _lock:
+        if _pool is None or _pool._max_workers != n_threads:
+            _pool = ThreadPoolExecutor(n_threads, thread_name_prefix="locbook")
+        return _pool
+
+
+def run_tasks(task: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """``[task(item) for item in items]``, by as many threads as there are."""
+    if len(items) == 1 or get_num_threads() == 1:
+        return [task(item) for item in items]
+    return list(_get_pool(get_num_threads()).map(task, items))
