@@ -5,9 +5,9 @@ No program can be faster than its arithmetic at the measured peak, or than its d
 .. math:: t_{\min} = \max\left(\frac{\text{flops}}{\text{peak}}, \frac{\text{bytes}}{\text{bandwidth}}\right),
    \qquad \text{share} = t_{\min} / t .
 
-(Williams, Waterman and Patterson 2009.) The peak is that of fused multiply-adds, two operations at once. A lone
-addition or multiplication takes as long, so a share of 1 is out of reach wherever there are some: a squared difference
-takes the time of 4 operations for its 3. Comparisons and maxima are not counted at all.
+(Williams, Waterman and Patterson 2009.) The peak is that of fused multiply-adds, two operations at once. Where
+a processor adds in the same units, a lone subtraction takes as long, and sums of squared differences end at a share of
+3/4; where it adds in units of their own, they may come close to 1. Comparisons and maxima are not counted at all.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ The denominator of every local mean is a density up to this constant (Rosenblatt
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,10 @@ def log_density(
     """
     problem = Problem.check(queries, samples, kernel, sample_weight=sample_weight)
     constant = problem.kernel.log_normalizer(problem.samples.shape[1])
-    total = len(problem.samples) if problem.sample_weight is None else problem.sample_weight.sum()
+    total = float(len(problem.samples))
+    if problem.sample_weight is not None:  # in units of the largest power of two, so that no sum overflows
+        weights = problem.sample_weight / 2.0 ** (np.frexp(problem.sample_weight.max())[1] - 1)
+        problem, total = replace(problem, sample_weight=weights), weights.sum()
     return problem.restore(engine.log_sum(problem) + (constant - np.log(total)))
 
 

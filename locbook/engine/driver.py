@@ -16,7 +16,7 @@ from .panels import PANEL, pack
 from .plan import Plan
 from .pool import get_num_threads, run_tasks
 from .problem import Problem
-from .sweep import DENSE, DIAGONAL, TOP, reduce_address, sweep
+from .sweep import DENSE, DIAGONAL, MOMENTS, TOP, reduce_address, sweep
 
 #: Most queries of a task, and numbers in a chunk: 32 MB.
 BLOCK, CHUNK = 256, 1 << 22
@@ -26,7 +26,7 @@ TILE, MOST_PANELS = 32768, 8
 
 @dataclass
 class State:
-    """What a reduction fills, one row a query."""
+    """What a reduction fills, one row a query; all sums are in units of the exponential of ``shift``."""
 
     shift: np.ndarray
     total: np.ndarray
@@ -48,6 +48,20 @@ def _contiguous(array: np.ndarray, dtype: type = np.float64) -> np.ndarray:
     """A block that compiled code knows by one type: contiguous and writeable (it is not written)."""
     block = np.ascontiguousarray(array, dtype=dtype)
     return block if block.flags.writeable else block.copy()
+
+
+def _multiplicity(reduction: int, problem: Problem, plan: Plan) -> tuple[np.ndarray, float]:
+    """Of the samples, or its logarithm, empty where all are 1; and the power of two that was taken out."""
+    weight = problem.sample_weight
+    if weight is None:
+        return np.empty(0), 1.0
+    if reduction == TOP:  # scores are not weights: only a multiplicity of 0 matters, and takes the sample away
+        return np.where(weight > 0, 0.0, -np.inf), 1.0
+    if plan.program.log:
+        with np.errstate(divide="ignore"):
+            return np.log(weight), 1.0
+    unit = 2.0 ** np.clip(np.frexp(weight.max())[1], -1022, 1023)
+    return weight / unit, unit
 
 
 def run(
@@ -96,13 +110,7 @@ def run(
         chunk = max(1, CHUNK // (PANEL * tile * max(d + p, 1)))
         chunk *= PANEL * tile
     block = max(1, min(block, -(-m // get_num_threads())))
-    multiplicity = np.empty(0)
-    if problem.sample_weight is not None:
-        with np.errstate(divide="ignore"):
-            multiplicity = np.log(problem.sample_weight) if plan.program.log else problem.sample_weight
-        # scores are not weights: only a multiplicity of 0 matters, and takes the sample away
-        if reduction == TOP:
-            multiplicity = np.where(problem.sample_weight > 0, 0.0 if plan.program.log else 1.0, multiplicity)
+    multiplicity, unit = _multiplicity(reduction, problem, plan)
     no_values, no_labels = np.empty((1, 0)), np.empty(0, np.int64)
     parents, dimensions = (no_labels, no_labels) if monomials is None else monomials
     reduce = reduce_address(reduction)
@@ -170,12 +178,16 @@ def run(
         if not plan.users:
             raise
         raise ValueError(f"kernel {problem.kernel!r}: a user's function raised an exception: {error!r}") from error
+    if not plan.program.log:
+        state.shift[:] = np.log(unit)
     if bad:
         raise ValueError(
             f"kernel {problem.kernel!r}: a user's function gave values that are negative, NaN or infinite"
         )
     if reduction < TOP:
         check_overflow(problem, state.total)
+        if reduction == MOMENTS:
+            check_overflow(problem, np.abs(state.sums))
     elif reduction == DENSE:
         check_overflow(problem, state.sums)
     return state

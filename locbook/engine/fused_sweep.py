@@ -165,11 +165,11 @@ def _sweep_block(
                     tile_rows[i, c] = 0
     for i in range(b):
         shift[i] = near[i] if seen[i] else -math.inf
-        if lost[i]:
-            shift[i] = math.nan
         total[i] = 0.0
         for lane in range(n_lanes):
             total[i] += wide[i, 0, lane]
+        if lost[i] or (seen[i] and not total[i] >= 0.5):  # the largest weight is at least 1, but for rounding
+            shift[i] = math.nan
         for c in range(sums.shape[1]):
             sums[i, c] = 0.0
             if how == ROW_BY_ROW:

@@ -114,7 +114,10 @@ def stream(problem: Problem, leaf: Leaf, values: np.ndarray) -> tuple[np.ndarray
     found = np.full(len(rows), -np.inf), np.zeros(len(rows)), np.zeros((len(rows), values.shape[1]))
     if problem.samples.dtype == problem.queries.dtype == np.float32:
         good = _fits_float32(problem, leaf, bias)
-        shift, total, sums = part = _sums(problem, leaf, values, bias, "float32", rows[good])
+        # values around a middle of their own keep their digits in float32
+        middle = np.median(values[:: -(-len(values) // 999)], axis=0) if values.shape[1] else values[0]
+        shift, total, sums = part = _sums(problem, leaf, values - middle, bias, "float32", rows[good])
+        sums += total[:, None] * middle
         near = _float32_error(np.abs(shift) + 16.0, len(leaf.columns)) <= FLOAT32_ERROR
         fine = near & (total > 0) & np.isfinite(total) & np.isfinite(sums).all(axis=1)
         good[good] = fine
@@ -152,13 +155,15 @@ def _sums(
     problem: Problem, leaf: Leaf, values: np.ndarray, bias: np.ndarray, dtype: str, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     n, d, p = len(problem.samples), len(leaf.columns), values.shape[1]
+    shift, total, sums = np.full(len(rows), -np.inf), np.zeros(len(rows)), np.zeros((len(rows), p))
+    if not len(rows):
+        return shift, total, sums
     number = np.dtype(dtype)
     lanes = vectors.VECTOR_BYTES // number.itemsize
     how = f.IN_KERNEL if p <= 2 else f.LANES if p < lanes else f.ROW_BY_ROW
     weigh = weigh_address(dtype, leaf.kind, leaf.root, p if how == f.IN_KERNEL else 0, how != f.IN_KERNEL)
     per_tile = int(np.clip(TILE // (PANEL * max(d, p)), FEWEST, MOST))
     per_chunk = max(1, CHUNK // (PANEL * per_tile * (d + p))) * PANEL * per_tile
-    shift, total, sums = np.full(len(rows), -np.inf), np.zeros(len(rows)), np.zeros((len(rows), p))
     step = min(TASK, -(-len(rows) // (4 * get_num_threads() * f.BLOCK)) * f.BLOCK)
     factors = leaf.factors.astype(number)
     everything = len(rows) == len(problem.queries)

@@ -102,8 +102,17 @@ class _Builder:
 
 
 def make_plan(problem: Problem, *, log: bool | None = None) -> Plan:
-    """The plan of a problem's kernel; ``log`` forces the domain, None takes the kernel's own."""
-    builder = _Builder(problem, problem.kernel.logarithmic if log is None else log)
+    """The plan of a problem's kernel; ``log`` forces the domain.
+
+    None takes the kernel's own, or the log domain where multiplicities are so far apart that products with them could
+    leave the floats.
+    """
+    if log is None:
+        log = problem.kernel.logarithmic
+        if not log and problem.sample_weight is not None:
+            some = problem.sample_weight[problem.sample_weight > 0]
+            log = bool(some.max() / 1e100 > some.min())
+    builder = _Builder(problem, log)
     if problem.mask is not None:
         builder.local_masks = (problem.mask,)
     _lower(problem.kernel, builder)
@@ -135,14 +144,13 @@ def _distance_step(
     shape: float,
     squared: float,
     logarithmic: bool,
-    own: bool = False,
     scale: np.ndarray | None = None,
     matrix: np.ndarray | None = None,
     **fields: int,
 ) -> None:
-    """Append a step; ``profile`` is an address, and ``own`` whether it is the user's."""
+    """Append a step; ``profile`` is an address."""
     fields |= _metric_fields(builder, columns, metric, (shape, squared), scale, matrix)
-    builder.step(p.DISTANCE, columns, profile_address=profile, extra=int(logarithmic) + 2 * own, **fields)
+    builder.step(p.DISTANCE, columns, profile_address=profile, extra=int(logarithmic), **fields)
 
 
 def _metric_fields(
@@ -210,7 +218,6 @@ def _(kernel: base.RadialKernel, builder: _Builder) -> None:
         columns,
         kernel.metric,
         profile=profile,
-        own=kernel.named is None,
         shape=kernel.parameter,
         squared=squared,
         logarithmic=kernel.logarithmic,

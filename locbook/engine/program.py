@@ -111,7 +111,7 @@ def _metric(program, step, queries, i, rows, tile, out, work):
 
 
 @njit(**JIT)
-def _profile(program, step, query_data, i, rows, tile, out, work):
+def _profile(program, step, query_data, i, rows, tile, out):
     """profile(d^2 / h^2). Numbers of the step: shape a, h^2, one factor a column, the metric's parameters."""
     start, n = step[NUMBER_START], tile.count * PANEL
     offset = tile.first * PANEL
@@ -121,25 +121,22 @@ def _profile(program, step, query_data, i, rows, tile, out, work):
         squared = program.numbers[start + 1]
         if step[QUERY_SLOT] >= 0:
             squared *= query_data[step[QUERY_SLOT], i + r]
-        if squared != 1.0:
+        if squared != 1.0 and program.log:
+            inverse = 1.0 / squared
+            if 0.0 < inverse < math.inf:
+                for j in range(n):
+                    row[j] *= inverse
+            else:
+                for j in range(n):
+                    row[j] /= squared
+        elif squared != 1.0:  # exactly 1 at the edge of a support
             for j in range(n):
                 row[j] /= squared
         if step[SAMPLE_SLOT] >= 0:
-            widths = tile.data[step[SAMPLE_SLOT]]
+            widths = tile.data[step[SAMPLE_SLOT], offset : offset + tile.size]
             for j in range(tile.size):
-                row[j] /= widths[offset + j]
-        if step[EXTRA] & 2:
-            # infinitely far (no column in common, or beyond all floats): weight 0, whatever the user's function says
-            for j in range(n):
-                work[j] = row[j]
-                if row[j] == math.inf:
-                    row[j] = 0.0
-            bad += call(step[PROFILE_ADDRESS], row, n, program.numbers[start])
-            for j in range(n):
-                if work[j] == math.inf:
-                    row[j] = -math.inf if step[EXTRA] & 1 else 0.0
-        else:
-            bad += call(step[PROFILE_ADDRESS], row, n, program.numbers[start])
+                row[j] /= widths[j]
+        bad += call(step[PROFILE_ADDRESS], row, n, program.numbers[start])
         if program.log and not step[EXTRA] & 1:  # a profile that returns K in a program of logarithms
             for j in range(n):
                 row[j] = math.log(row[j]) if row[j] > 0.0 else -math.inf
@@ -151,10 +148,11 @@ def _von_mises(concentration, columns, q, tile, row):
     for j in range(tile.count * PANEL):
         row[j] = 0.0
     for t in range(tile.count):
+        some = row[t * PANEL : (t + 1) * PANEL]
         for c in range(columns.size):
-            at = q[columns[c]]
+            at, x = q[columns[c]], tile.panels[tile.first + t, columns[c]]
             for j in range(PANEL):
-                row[t * PANEL + j] += concentration * math.cos(at - tile.panels[tile.first + t, columns[c], j])
+                some[j] += concentration * math.cos(at - x[j])
 
 
 @njit(**JIT)
@@ -163,14 +161,14 @@ def _neighbors(step, log, i, query_data, tile, row):
 
     Query data: squared distance of the k-th, its row, its share; a share of -1 lets all at that distance in.
     """
-    slot, offset = step[QUERY_SLOT], tile.first * PANEL
+    slot, ids = step[QUERY_SLOT], tile.ids[tile.first * PANEL :]
     limit, last, share = query_data[slot, i], query_data[slot + 1, i], query_data[slot + 2, i]
     for j in range(tile.size):
         weight = 0.0
         if row[j] < limit:
             weight = 1.0
         elif row[j] == limit:
-            row_id = tile.ids[offset + j]
+            row_id = ids[j]
             if share < 0.0 or row_id < last:
                 weight = 1.0
             elif row_id == last:
@@ -203,16 +201,20 @@ def is_empty(program, queries, i, rows, tile):
         found = False
         if step[STEP] == MASK:
             for r in range(rows):
+                mask = tile.masks[step[EXTRA], i + r, offset : offset + tile.size]
                 for j in range(tile.size):
-                    found |= tile.masks[step[EXTRA], i + r, offset + j]
+                    if mask[j]:
+                        found = True
+                        break
         else:
             column = program.columns[step[COLUMN_START]]
             latest = queries[i, column]
             for r in range(1, rows):
                 latest = max(latest, queries[i + r, column])
             for t in range(tile.count):
+                x = tile.panels[tile.first + t, column]
                 for j in range(PANEL):
-                    found |= tile.panels[tile.first + t, column, j] <= latest
+                    found |= x[j] <= latest
         if not found:
             return True
     return False
@@ -258,7 +260,7 @@ def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work
         if kind == DISTANCE or kind == DOT or kind == NEIGHBORS:
             bad += _metric(program, step, queries, i, rows, tile, out, work)
         if kind == DISTANCE:
-            bad += _profile(program, step, query_data, i, rows, tile, out, work)
+            bad += _profile(program, step, query_data, i, rows, tile, out)
             continue
         for r in range(rows):
             row = out[r]
@@ -275,9 +277,9 @@ def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work
             elif kind == PAST:
                 now, one = queries[i + r, columns[0]], 0.0 if log else 1.0
                 for t in range(tile.count):
+                    x, some = tile.panels[tile.first + t, columns[0]], row[t * PANEL : (t + 1) * PANEL]
                     for j in range(PANEL):
-                        past = tile.panels[tile.first + t, columns[0], j] <= now
-                        row[t * PANEL + j] = one if past else zero
+                        some[j] = one if x[j] <= now else zero
             elif kind == CONSTANT:
                 value = program.numbers[step[NUMBER_START]]
                 for j in range(n):
@@ -299,13 +301,13 @@ def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work
                     else:
                         row[j] *= b[j]
             elif kind == HOLLOW:
+                ids = tile.ids[offset : offset + tile.size]
                 for j in range(tile.size):
-                    if tile.ids[offset + j] == query_ids[i + r]:
-                        row[j] = zero
+                    row[j] = zero if ids[j] == query_ids[i + r] else row[j]
             else:
+                mask = tile.masks[step[EXTRA], i + r, offset : offset + tile.size]
                 for j in range(tile.size):
-                    if not tile.masks[step[EXTRA], i + r, offset + j]:
-                        row[j] = zero
+                    row[j] = row[j] if mask[j] else zero
     return bad
 
 
@@ -315,10 +317,11 @@ def products(queries, i, panels, first, count, columns, scale, parameters, out, 
     for j in range(count * PANEL):
         out[j] = 0.0
     for t in range(count):
+        some = out[t * PANEL : (t + 1) * PANEL]
         for c in range(columns.size):
-            at = queries[i, columns[c]]
+            at, x = queries[i, columns[c]], panels[first + t, columns[c]]
             for j in range(PANEL):
-                out[t * PANEL + j] += at * panels[first + t, columns[c], j]
+                some[j] += at * x[j]
     return 0
 
 

@@ -87,6 +87,14 @@ def _largest(array: np.ndarray) -> float:
     return max(-float(np.fmin.reduce(array, axis=None)), float(np.fmax.reduce(array, axis=None)))
 
 
+def _check_range(problem: Problem, rows: slice | np.ndarray = slice(None)) -> None:
+    """Refuse coordinates whose squares no float holds."""
+    if max(_largest(problem.queries[rows]), _largest(problem.samples)) > LARGEST:
+        raise ValueError(
+            f"queries and samples must not go beyond {LARGEST}, where squared distances overflow"
+        )
+
+
 def _restrictions(kernel: Kernel, inner: Kernel) -> Kernel:
     """``inner`` under every hollow and mask that stands in ``kernel``."""
     for part in kernel.parts:
@@ -145,10 +153,7 @@ def fill_empty(
             rows = rows[np.isnan(answer[rows]).reshape(len(rows), -1).any(axis=1)]
     if not len(rows):
         return answer
-    if max(_largest(problem.queries[rows]), _largest(problem.samples)) > LARGEST:
-        raise ValueError(
-            f"queries and samples must not go beyond {LARGEST}, where squared distances overflow"
-        )
+    _check_range(problem, rows)
     message = (
         f"{len(rows)} of {problem.n_queries} queries have no sample with a positive weight "
         f"(first: row {problem.query_ids[rows[0]]})"
@@ -186,22 +191,39 @@ def _sums(problem: Problem, values: np.ndarray, **sizes: int) -> tuple[np.ndarra
 def _program_sums(problem: Problem, values: np.ndarray, **sizes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     plan, state = make_plan(problem), make_state(len(problem.queries), values.shape[1])
     run(s.MEAN, problem, plan, state, values=values, **sizes)
-    scale = state.shift if plan.program.log else np.zeros(len(problem.queries))
-    return scale, state.total, state.sums
+    return state.shift, state.total, state.sums
 
 
-def _unit(values: np.ndarray, dtype: np.dtype) -> float:
-    """A power of two that brings values into the range where no product with a weight, and no sum, is lost."""
-    largest = max(-float(values.min(initial=0)), float(values.max(initial=0)))
-    wide = 1e9 if dtype == np.float32 else 1e150
-    return 1.0 if largest == 0.0 or 1 / wide < largest < wide else 2.0 ** min(math.frexp(largest)[1], 1023)
+def _units(values: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+    """Powers of two that bring each column into the range where no product with a weight, and no sum, is lost.
+
+    None where all columns are there already.
+    """
+    if not values.size:
+        return None
+    largest = np.maximum(-values.min(axis=0).astype(np.float64), values.max(axis=0))
+    wide = 1e9 if dtype == np.float32 else 1e100
+    if ((largest == 0) | ((1 / wide < largest) & (largest < wide))).all():
+        return None
+    return np.where(largest > 0, 2.0 ** np.minimum(np.frexp(largest)[1], 1023), 1.0)
+
+
+def _taking_part(problem: Problem, values: np.ndarray) -> np.ndarray:
+    """The rows of the values that some query may see."""
+    seen = np.ones(len(values), dtype=bool) if problem.mask is None else problem.mask.any(axis=0)
+    if problem.sample_weight is not None:
+        seen &= problem.sample_weight > 0
+    return values if seen.all() else values[seen]
 
 
 def log_sum(problem: Problem, **sizes: int) -> np.ndarray:
     """Logarithm of the sum of the weights, shape (m,), float64; ``-inf`` where all are 0."""
     scale, total, _ = _sums(problem, np.empty((len(problem.samples), 0)), **sizes)
-    with np.errstate(divide="ignore"):
-        return scale + np.log(total)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        answer = np.where(total > 0, scale + np.log(total), -np.inf)
+    if problem.kernel.full_support and np.isneginf(answer).any():
+        _check_range(problem)
+    return answer
 
 
 def mean(
@@ -210,13 +232,16 @@ def mean(
     """Weighted mean of ``values`` (n, p) around each query, shape (m, p), float64."""
     check_option(empty, "empty", EMPTY)
 
-    unit = _unit(values, problem.dtype)
-    scaled = values if unit == 1.0 else values / unit
+    units = _units(values, problem.dtype)
+    scaled = values if units is None else values / units
+    known = _taking_part(problem, scaled)
+    low, high = (known.min(axis=0), known.max(axis=0)) if known.size else (-np.inf, np.inf)
 
     def ratio(problem: Problem) -> np.ndarray:
         _, total, sums = _sums(problem, scaled, **sizes)
-        with np.errstate(invalid="ignore"):
-            return np.where(total[:, None] > 0, sums / total[:, None] * unit, np.nan)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            answer = np.where(total[:, None] > 0, np.clip(sums / total[:, None], low, high), np.nan)
+        return answer if units is None else answer * units
 
     answer = ratio(problem)
     return fill_empty(problem, np.isnan(answer[:, 0]), empty, ratio, answer, warn=warn)
@@ -255,8 +280,7 @@ def moments(problem: Problem, values: np.ndarray, degree: int = 1, **sizes: int)
     second = np.empty((len(problem.queries), f, f))
     upper = np.triu_indices(f)
     second[:, upper[0], upper[1]] = second[:, upper[1], upper[0]] = state.sums[:, : len(upper[0])]
-    scale = state.shift if plan.program.log else np.zeros(len(problem.queries))
-    return Moments(second, state.sums[:, len(upper[0]) :].reshape(-1, f, p), scale)
+    return Moments(second, state.sums[:, len(upper[0]) :].reshape(-1, f, p), state.shift)
 
 
 def classes(
@@ -341,6 +365,8 @@ def nearest(
     scores, rows = top(
         problem, make_score_plan(problem, columns, as_metric(metric), restrictions), k, **sizes
     )
+    if np.isneginf(scores).any():
+        _check_range(problem)
     return Neighbors(np.sqrt(np.maximum(-scores, 0.0)), rows)
 
 
@@ -399,6 +425,7 @@ def self_weights(problem: Problem) -> np.ndarray:
         NaN where the neighbourhood is empty.
     """
     plan = make_plan(problem)
-    own = run(s.DIAGONAL, problem, plan, make_state(len(problem.queries), 1)).sums[:, 0]
+    state = run(s.DIAGONAL, problem, plan, make_state(len(problem.queries), 1))
+    own = state.sums[:, 0]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.exp((own if plan.program.log else np.log(own)) - log_sum(problem))
+        return np.exp((own if plan.program.log else np.log(own) + state.shift) - log_sum(problem))

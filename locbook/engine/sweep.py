@@ -310,11 +310,9 @@ def sweep(
                 for j in range(size, count * PANEL):
                     row[j] = zero
                 if multiplicity.size:
+                    copies = multiplicity[offset : offset + size]
                     for j in range(size):
-                        if program.log:
-                            row[j] += multiplicity[offset + j]
-                        else:
-                            row[j] *= multiplicity[offset + j]
+                        row[j] = row[j] + copies[j] if program.log else row[j] * copies[j]
                 if program.log and reduction < TOP:
                     factor = _to_weights(row, count * PANEL, shift, i + r)
                     if factor != 1.0:

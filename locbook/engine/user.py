@@ -58,16 +58,20 @@ def _scalar(function: Callable, *arguments: types.Type) -> Callable:
 def _profile(function: Callable, log: bool) -> Any:
     scalar = _scalar(function, types.float64)
 
+    nothing = -math.inf if log else 0.0
+
     @njit(error_model="numpy", nogil=True)
     def profile(row, n, a):
         good = 0
         for j in range(n):
-            weight = float(scalar(row[j]))
+            far = row[j] == math.inf  # no column in common, or beyond all floats: weight 0, whatever the function says
+            weight = float(scalar(0.0 if far else row[j]))
+            weight = nothing if far else weight
             # a weight is a number >= 0, its logarithm anything below infinity
             if log:
-                good += 1 if weight < math.inf else 0
+                good += weight < math.inf
             else:
-                good += 1 if 0.0 <= weight < math.inf else 0
+                good += (0.0 <= weight) & (weight < math.inf)
             row[j] = weight
         return n - good
 

@@ -547,6 +547,11 @@ class ProductKernel(Kernel):
     def parts(self) -> tuple[Kernel, ...]:
         return (self.left, self.right)
 
+    @property
+    def logarithmic(self) -> bool:
+        """Also where two heavy tails meet: their product may be too small for a float."""
+        return super().logarithmic or (self.left.full_support and self.right.full_support)
+
     def __repr__(self) -> str:
         return " * ".join(_in_product(part, i) for i, part in enumerate(self.parts))
 
@@ -564,6 +569,11 @@ class ScaledKernel(_Wrapper):
 
     def __init__(self, kernel: Kernel, factor: float):
         self._set(kernel=kernel, factor=check_positive(factor, "factor"))
+
+    @property
+    def logarithmic(self) -> bool:
+        """Also where a weight times the factor may leave the floats."""
+        return super().logarithmic or not 1e-100 < self.factor < 1e100
 
     def _rebuild(self, parts: list[Kernel]) -> Kernel:
         return ScaledKernel(parts[0], self.factor)
