@@ -402,7 +402,7 @@ def page(tmp_path):
 def test_page_is_drawn_from_the_file(page):
     texts = page(measured())
     table = texts["benchmark tables"]
-    assert "Work, 1,234 × 100." in table
+    assert "\nWork, 1,234 samples and 100 queries.\n" in table
     assert (
         "| 2, 1 | float32 | NumPy | 2 | 3.00 (2.50–3.50) | 3.00 (2.50–3.50) | reached | 20 % | 500 / 1,500 |"
         in table

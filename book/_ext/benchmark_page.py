@@ -154,7 +154,8 @@ def _table(rows, each_its_work):
     lines = []
     if not each_its_work:
         works = {
-            f"{row['work'].capitalize()}, {_size(row)}": None for row in rows
+            f"{row['work'].capitalize()}, {row['n']:,} samples and {row['m']:,} queries": None
+            for row in rows
         }
         lines += [f"{'; '.join(works)}.", ""]
     head = "work" if each_its_work else "d, p"

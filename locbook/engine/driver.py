@@ -16,6 +16,9 @@ from .panels import PANEL, pack
 from .plan import Plan
 from .pool import get_num_threads, run_tasks
 from .problem import Problem
+from .pruned_sweep import pruned_sweep
+from .reach import BLOCK as BLOCK_OF_PRUNING
+from .reach import Order
 from .sweep import DENSE, DIAGONAL, MOMENTS, TOP, reduce_address, sweep
 
 #: Most queries of a task, and numbers in a chunk: 32 MB.
@@ -50,6 +53,10 @@ def _contiguous(array: np.ndarray, dtype: type = np.float64) -> np.ndarray:
     return block if block.flags.writeable else block.copy()
 
 
+def _slices(size: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+
+
 def _multiplicity(reduction: int, problem: Problem, plan: Plan) -> tuple[np.ndarray, float]:
     """Of the samples, or its logarithm, empty where all are 1; and the power of two that was taken out."""
     weight = problem.sample_weight
@@ -74,6 +81,7 @@ def run(
     labels: np.ndarray | None = None,
     monomials: tuple[np.ndarray, np.ndarray] | None = None,
     order: np.ndarray | None = None,
+    pruned: Order | None = None,
     block: int = BLOCK,
     chunk: int | None = None,
     tile: int | None = None,
@@ -92,6 +100,8 @@ def run(
     monomials : (parents, dimensions), optional
     order : array of int64, shape (n,), optional
         Order in which the samples are visited; the rows' own when None.
+    pruned : Order, optional
+        Samples and queries in k-d order, to visit only what can matter.
     block, chunk, tile : int
         Sizes: queries of a task, samples of a chunk, panels of a tile; only the last two can touch the last bit of an
         answer.
@@ -115,39 +125,28 @@ def run(
     parents, dimensions = (no_labels, no_labels) if monomials is None else monomials
     reduce = reduce_address(reduction)
 
-    def walk(rows: slice, columns: np.ndarray | slice, packed: tuple) -> int:
-        """One block of queries, one packed chunk."""
+    def walk(start: int, rows: slice | np.ndarray, columns: np.ndarray | slice, packed: tuple) -> int:
+        """The queries of a task, from ``start`` in their order, and one packed chunk."""
         ids, panels, sample_data, weights, known, codes = packed
-        count = rows.stop - rows.start
+        query_ids = _contiguous(problem.query_ids[rows], np.int64)
+        count = len(query_ids)
         queries = np.empty((-(-count // vectors.ROWS) * vectors.ROWS, d))
-        queries[:count], queries[count:] = problem.queries[rows], problem.queries[rows.stop - 1]
+        queries[:count] = problem.queries[rows]
+        queries[count:] = queries[count - 1]
         masks = np.empty((len(plan.masks), count, len(ids)), dtype=np.bool_)
         for k, mask in enumerate(plan.masks):
             masks[k] = mask[rows][:, columns]
-        return sweep(
-            reduction,
-            reduce,
-            plan.program,
-            queries,
-            _contiguous(problem.query_ids[rows], np.int64),
-            _contiguous(plan.query_data[:, rows]),
-            panels,
-            len(ids),
-            ids,
-            sample_data,
-            masks,
-            weights,
-            known,
-            codes,
-            parents,
-            dimensions,
-            np.arange(-(-len(panels) // tile)),
-            tile,
-            state.shift[rows],
-            state.total[rows],
-            state.sums[rows],
-            state.order[rows],
+        parts = [part[rows] for part in (state.shift, state.total, state.sums, state.order)]
+        given = (
+            *(reduction, reduce, plan.program, queries, query_ids, _contiguous(plan.query_data[:, rows])),
+            *(panels, len(ids), ids, sample_data, masks, weights, known, codes, parents, dimensions),
         )
+        if pruned is None:
+            return sweep(*given, np.arange(-(-len(panels) // tile)), tile, *parts)
+        bad = pruned_sweep(*given, *pruned.arguments(start), *parts)
+        for whole, part in zip((state.shift, state.total, state.sums, state.order), parts, strict=True):
+            whole[rows] = part
+        return bad
 
     def packed(columns: np.ndarray | slice) -> tuple:
         ids = np.arange(columns.start, columns.stop) if isinstance(columns, slice) else _contiguous(columns, np.int64)
@@ -161,19 +160,24 @@ def run(
             no_labels if labels is None else _contiguous(labels[columns], np.int64),
         )
 
-    def slices(size: int, step: int) -> list[slice]:
-        return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+    def walk_all(columns: np.ndarray | slice) -> int:
+        now = packed(columns)
+        return sum(run_tasks(lambda rows: walk(rows.start, rows, columns, now), _slices(m, block)))
 
-    bad = 0
     try:
-        if reduction == DIAGONAL:  # a block meets its own rows only
-            blocks = slices(m, min(block, 64))
-            bad = sum(run_tasks(lambda rows: walk(rows, rows, packed(rows)), blocks))
+        if pruned is not None:
+            block = max(BLOCK_OF_PRUNING, block // BLOCK_OF_PRUNING * BLOCK_OF_PRUNING)
+            now = packed(pruned.samples)
+            bad = sum(
+                run_tasks(
+                    lambda some: walk(some.start, pruned.queries[some], pruned.samples, now), _slices(m, block)
+                )
+            )
+        elif reduction == DIAGONAL:  # a block meets its own rows only
+            blocks = _slices(m, min(block, 64))
+            bad = sum(run_tasks(lambda rows: walk(rows.start, rows, rows, packed(rows)), blocks))
         else:
-            for some in slices(n, chunk):
-                columns = some if order is None else order[some]
-                now = packed(columns)
-                bad += sum(run_tasks(lambda rows, c=columns, now=now: walk(rows, c, now), slices(m, block)))
+            bad = sum(walk_all(some if order is None else order[some]) for some in _slices(n, chunk))
     except Exception as error:
         if not plan.users:
             raise

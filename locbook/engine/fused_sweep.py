@@ -22,8 +22,10 @@ from .parts import JIT, call, made_from
 from .values import lane_sums, row_sums
 from .vectors import COLUMN_VECTORS, ROWS, VALUE_ROWS
 
-#: Queries whose sums and weights are kept at once; a multiple of ROWS and of VALUE_ROWS.
-BLOCK = 48
+#: Queries whose sums and weights are kept at once.
+BLOCK = 96
+#: Both kernels divide it.
+GROUP = math.lcm(ROWS, VALUE_ROWS)
 #: How far, in powers of two, an exponent may lie above the shift.
 HEADROOM = 20.0
 
@@ -89,7 +91,7 @@ def _add_values(how, weights, row_values, panel_values, first, count, lanes, row
 
 
 @njit(**JIT)
-def _sweep_block(
+def sweep_block(
     weigh,
     how,
     queries,
@@ -111,9 +113,10 @@ def _sweep_block(
     in_kernel = panel_values.shape[1] if how == IN_KERNEL else 0
     on_lanes = panel_values.shape[1] if how == LANES else 0
     lanes = np.zeros((b, 2 + in_kernel, n_lanes), dtype)
-    weights = np.empty((b if how != IN_KERNEL else 0, per_tile * PANEL), dtype)
-    tile_lanes = np.zeros((b, on_lanes, n_lanes), dtype)
-    tile_rows = np.zeros((b, row_values.shape[1]), dtype)
+    padded = (b + GROUP - 1) // GROUP * GROUP
+    weights = np.zeros((padded if how != IN_KERNEL else 0, per_tile * PANEL), dtype)
+    tile_lanes = np.zeros((padded, on_lanes, n_lanes), dtype)
+    tile_rows = np.zeros((padded, row_values.shape[1]), dtype)
     wide = np.zeros((b, 1 + panel_values.shape[1], n_lanes))
     deep = np.zeros((b, row_values.shape[1]))
     near = np.zeros(b, dtype)
@@ -207,7 +210,7 @@ def fused_sweep(
     how : int
         ``IN_KERNEL``, ``LANES`` or ``ROW_BY_ROW``.
     queries : array, shape (b, d)
-        b a multiple of ROWS and of VALUE_ROWS.
+        b a multiple of ROWS.
     slope : array, shape (b,)
     panels, bias : arrays, shapes (panels, d, PANEL) and (panels, PANEL)
     factors : array, shape (d,)
@@ -224,7 +227,7 @@ def fused_sweep(
     """
     for start in range(0, queries.shape[0], BLOCK):
         some = slice(start, min(start + BLOCK, queries.shape[0]))
-        _sweep_block(
+        sweep_block(
             weigh,
             how,
             queries[some],

@@ -21,18 +21,20 @@ from ..kernels import base
 from ..kernels.bandwidth import VaryingBandwidth
 from ..kernels.metrics import EUCLIDEAN
 from . import fused_sweep as f
-from . import vectors
+from . import pruning, vectors
 from .fused import weigh_address
 from .panels import PANEL, pack
 from .pool import get_num_threads, run_tasks
 from .problem import Problem
+from .pruned_sweep import pruned_fused_sweep
+from .reach import BLOCK, Reach, put_in_order
 from .scores import DISTANCE, PRODUCT, SCALED
 
 LOG2_E = 1.0 / math.log(2.0)
-#: Most queries of a task, and what their number is a multiple of.
-TASK, GROUP = 16 * f.BLOCK, math.lcm(vectors.ROWS, vectors.VALUE_ROWS)
+#: Most queries of a task.
+TASK = 8 * f.BLOCK
 #: Numbers of a tile's coordinates and values, and the most and fewest panels in it.
-TILE, MOST, FEWEST = 24576, 12, 3
+TILE, MOST, FEWEST = 49152, 24, 3
 #: Numbers packed at once: 32 MB of float64.
 CHUNK = 1 << 22
 #: Largest error of an exponent that float32 may make.
@@ -101,7 +103,7 @@ def as_leaf(problem: Problem) -> Leaf | None:
     return Leaf(kind, root, columns, factors, slope, offset)
 
 
-def stream(problem: Problem, leaf: Leaf, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def stream(problem: Problem, leaf: Leaf, values: np.ndarray, prune: str | bool = "auto") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums over all samples: logarithms of the scale (m,), sums of weights (m,), sums of weight times value (m, p).
 
     All float64. The first is -inf where every weight is 0, and NaN for queries that are too far for this path.
@@ -116,7 +118,7 @@ def stream(problem: Problem, leaf: Leaf, values: np.ndarray) -> tuple[np.ndarray
         good = _fits_float32(problem, leaf, bias)
         # values around a middle of their own keep their digits in float32
         middle = np.median(values[:: -(-len(values) // 999)], axis=0) if values.shape[1] else values[0]
-        shift, total, sums = part = _sums(problem, leaf, values - middle, bias, "float32", rows[good])
+        shift, total, sums = part = _sums(problem, leaf, values - middle, bias, "float32", rows[good], prune)
         sums += total[:, None] * middle
         near = _float32_error(np.abs(shift) + 16.0, len(leaf.columns)) <= FLOAT32_ERROR
         fine = near & (total > 0) & np.isfinite(total) & np.isfinite(sums).all(axis=1)
@@ -125,7 +127,7 @@ def stream(problem: Problem, leaf: Leaf, values: np.ndarray) -> tuple[np.ndarray
             whole[good] = some[fine]
         rows = rows[~good]
     if len(rows):
-        for whole, some in zip(found, _sums(problem, leaf, values, bias, "float64", rows), strict=True):
+        for whole, some in zip(found, _sums(problem, leaf, values, bias, "float64", rows, prune), strict=True):
             whole[rows] = some
     return found[0] / LOG2_E + leaf.offset, found[1], found[2]
 
@@ -151,8 +153,26 @@ def _fits_float32(problem: Problem, leaf: Leaf, bias: np.ndarray) -> np.ndarray:
     return good
 
 
+def reach_of(problem: Problem, leaf: Leaf, bias: np.ndarray, dtype: str) -> Reach | None:
+    """What a Gaussian or Laplace leaf can see in that dtype; None where some samples have no weight."""
+    if leaf.kind == PRODUCT or not np.isfinite(bias).all():
+        return None
+    widest = 1.0 / np.abs(leaf.slope).min() * LOG2_E  # of the queries: h for Laplace, 2 h^2 for a Gaussian
+    ratio = math.log(2.0) * float(np.ptp(bias))
+    seen = pruning.log_reach(len(problem.samples), dtype) + ratio
+    profile = pruning.LAPLACE if leaf.root else pruning.GAUSSIAN
+    squared = seen * (widest if leaf.root else 0.5 * widest)
+    return Reach(leaf.columns, EUCLIDEAN, leaf.factors, profile, squared)
+
+
 def _sums(
-    problem: Problem, leaf: Leaf, values: np.ndarray, bias: np.ndarray, dtype: str, rows: np.ndarray
+    problem: Problem,
+    leaf: Leaf,
+    values: np.ndarray,
+    bias: np.ndarray,
+    dtype: str,
+    rows: np.ndarray,
+    prune: str | bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     n, d, p = len(problem.samples), len(leaf.columns), values.shape[1]
     shift, total, sums = np.full(len(rows), -np.inf), np.zeros(len(rows)), np.zeros((len(rows), p))
@@ -162,41 +182,51 @@ def _sums(
     lanes = vectors.VECTOR_BYTES // number.itemsize
     how = f.IN_KERNEL if p <= 2 else f.LANES if p < lanes else f.ROW_BY_ROW
     weigh = weigh_address(dtype, leaf.kind, leaf.root, p if how == f.IN_KERNEL else 0, how != f.IN_KERNEL)
-    per_tile = int(np.clip(TILE // (PANEL * max(d, p)), FEWEST, MOST))
-    per_chunk = max(1, CHUNK // (PANEL * per_tile * (d + p))) * PANEL * per_tile
-    step = min(TASK, -(-len(rows) // (4 * get_num_threads() * f.BLOCK)) * f.BLOCK)
     factors = leaf.factors.astype(number)
-    everything = len(rows) == len(problem.queries)
-    for first in range(0, n, per_chunk):
-        chunk = slice(first, min(first + per_chunk, n))
+    some_queries = problem if len(rows) == len(problem.queries) else problem.rows(rows, problem.kernel)
+    pruned = put_in_order(some_queries, reach_of(problem, leaf, bias, dtype), prune, dtype)
+    if pruned is None:
+        per_tile = int(np.clip(TILE // (PANEL * max(d, p)), FEWEST, MOST))
+        per_chunk = max(1, CHUNK // (PANEL * per_tile * (d + p))) * PANEL * per_tile
+        chunks = [slice(first, min(first + per_chunk, n)) for first in range(0, n, per_chunk)]
+        step = min(TASK, -(-len(rows) // (4 * get_num_threads() * f.BLOCK)) * f.BLOCK)
+    else:
+        chunks, step = [pruned.samples], TASK // BLOCK * BLOCK
+    for chunk in chunks:
         panels = pack(_columns(problem.samples[chunk], leaf.columns), number)
         biases = pack(bias[chunk, None], number, fill=-np.inf)[:, 0]
-        some = values[chunk]
-        panel_values = pack(some if how != f.ROW_BY_ROW else some[:, :0], number, fill=0.0)
+        known = values[chunk]
+        panel_values = pack(known if how != f.ROW_BY_ROW else known[:, :0], number, fill=0.0)
         row_values = np.zeros((len(panels) * PANEL if how == f.ROW_BY_ROW else 0, -(-p // lanes) * lanes), number)
         if how == f.ROW_BY_ROW:
-            row_values[: len(some), :p] = some
-        tiles = np.arange(-(-len(panels) // per_tile))
+            row_values[: len(known), :p] = known
 
         def task(start: int) -> None:
-            some = slice(start, min(start + step, len(rows)))
-            own = some if everything else rows[some]
+            some: slice | np.ndarray = slice(start, min(start + step, len(rows)))
+            if pruned is not None:
+                some = pruned.queries[some]
+            own = some if len(rows) == len(problem.queries) else rows[some]
             queries = _padded(_columns(problem.queries[own], leaf.columns), number)
             state = [_padded(part[some], np.float64) for part in (shift, total, sums)]
-            f.fused_sweep(
-                weigh, how, queries, _padded(leaf.slope[own], number), panels, biases, factors,
-                panel_values, row_values, lanes, tiles, per_tile, *state,
-            )  # fmt: skip
+            given = (
+                *(weigh, how, queries, _padded(leaf.slope[own], number), panels, biases, factors),
+                *(panel_values, row_values, lanes),
+            )
+            if pruned is None:
+                f.fused_sweep(*given, np.arange(-(-len(panels) // per_tile)), per_tile, *state)
+            else:
+                first, blocks, _, *rest, _, slack = pruned.arguments(start)
+                pruned_fused_sweep(*given, first, blocks, *rest, slack, *state)
             for whole, part in zip((shift, total, sums), state, strict=True):
-                whole[some] = part[: some.stop - start]
+                whole[some] = part[: len(whole[some])]
 
         run_tasks(task, range(0, len(rows), step))
     return shift, total, sums
 
 
 def _padded(rows: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A contiguous copy with the last row repeated until their number is a multiple of GROUP."""
-    padded = np.empty((-(-len(rows) // GROUP) * GROUP, *rows.shape[1:]), dtype)
+    """A contiguous copy with the last row repeated until their number is a multiple of ROWS."""
+    padded = np.empty((-(-len(rows) // vectors.ROWS) * vectors.ROWS, *rows.shape[1:]), dtype)
     padded[: len(rows)], padded[len(rows) :] = rows, rows[-1]
     return padded
 

@@ -122,14 +122,16 @@ def make_plan(problem: Problem, *, log: bool | None = None) -> Plan:
     return builder.build()
 
 
-def make_score_plan(problem: Problem, columns: np.ndarray, metric: Metric, restrictions: _Builder) -> Plan:
+def make_score_plan(
+    problem: Problem, columns: np.ndarray, metric: Metric, masks: tuple[np.ndarray, ...], *, hollow: bool
+) -> Plan:
     """The plan whose log-weight is minus the squared distance, for finding the nearest under a restriction."""
     builder = _Builder(problem, True)
     score = named.profile_address(SCORE)
     _distance_step(builder, columns, metric, profile=score, shape=0.0, squared=1.0, logarithmic=True)
-    if restrictions.hollow:
+    if hollow:
         builder.step(p.HOLLOW)
-    for mask in restrictions.local_masks:
+    for mask in masks:
         builder.step(p.MASK, extra=len(builder.masks))
         builder.masks.append(mask)
     return builder.build()
@@ -351,6 +353,13 @@ class _KthNeighbor:
     share: np.ndarray
 
 
+def _nearest_of(builder: _Builder, columns: np.ndarray, metric: Metric, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and rows of the ``k`` nearest under the restrictions that hold at this place of the expression."""
+    from .reductions import top
+
+    return top(builder.problem, columns, metric, k, builder.local_masks, hollow=builder.hollow)
+
+
 def _k_nearest(
     builder: _Builder, columns: np.ndarray, metric: Metric, k: int, *, copies: bool = False
 ) -> _KthNeighbor:
@@ -359,8 +368,6 @@ def _k_nearest(
     With multiplicities the nearest are counted until they add up to k, as if each row stood there that many times.
     A hollow kernel leaves a sample out with all its multiplicity; ``copies`` leaves out one, and the others count.
     """
-    from .reductions import top
-
     problem = builder.problem
     weights = np.ones(len(problem.samples)) if problem.sample_weight is None else problem.sample_weight
     wanted = np.full(len(problem.queries), float(k))
@@ -375,9 +382,7 @@ def _k_nearest(
         raise ValueError(f"n_neighbors must be at most the {least:g}{others} samples there are, got {k}")
     # the most rows that may be needed: the smallest multiplicities that add up to k
     room = int(np.searchsorted(np.cumsum(np.sort(weights[weights > 0])), k * (1 - 1e-12))) + 1
-    scores, rows = top(
-        problem, make_score_plan(problem, columns, metric, builder), min(room, len(problem.samples))
-    )
+    scores, rows = _nearest_of(builder, columns, metric, min(room, len(problem.samples)))
     own = np.where(rows >= 0, weights[rows], 0.0)
     counted = np.cumsum(own, axis=1)
     reached = (counted >= wanted[:, None] * (1 - 1e-12)) & (rows >= 0)
@@ -393,9 +398,7 @@ def _k_nearest(
 
 
 def _nearest(builder: _Builder, columns: np.ndarray, metric: Metric) -> _KthNeighbor:
-    from .reductions import top
-
-    scores, rows = top(builder.problem, make_score_plan(builder.problem, columns, metric, builder), 1)
+    scores, rows = _nearest_of(builder, columns, metric, 1)
     return _KthNeighbor(np.where(rows < 0, -1.0, -scores)[:, 0], rows[:, 0], np.ones(len(rows)))
 
 

@@ -18,7 +18,7 @@ where [L, H] is the block and [l, h] the panel; the metric makes a squared dista
 
 A block of 16 queries is listed once; its fours, small boxes as well, then skip what only the others need.
 
-All distances are squared and measured from differences, as :func:`locbook.kernels.metrics.metric_row` does, so give
+All distances are squared and measured from differences, as :mod:`locbook.kernels.metrics` does, so give
 the very coordinates that the engine computes with, and the factors apart. Rounding keeps order (a <= b rounds to
 a <= b), so a bound computed in the same steps is a bound of the computed distance; ``slack`` covers other steps, such
 as a fused multiply-add or float32 (:func:`slack_of`, :func:`with_slack`).
@@ -33,7 +33,7 @@ from numba import njit
 
 from ..kernels.metrics import CHEBYSHEV, EUCLIDEAN
 from ..kernels.profiles import PROFILES
-from .program import JIT
+from .parts import JIT
 
 GAUSSIAN, LAPLACE = PROFILES["gaussian"].code, PROFILES["laplace"].code
 #: Any code but those two: the reach is the squared radius of the support.
@@ -455,4 +455,4 @@ def worth_pruning(n: int, m: int, d: int, leaf: int, block: int, share: float | 
     lists = SCAN * d / (leaf * block)
     if share is None:
         return n >= 8 * leaf and lists + SORT * (1.0 / n + 1.0 / m) < 0.25
-    return share + lists < 0.6
+    return 2.0 * share + lists < 0.7

@@ -29,12 +29,16 @@ from .._validation import check_integer, check_option
 from ..kernels import base
 from ..kernels.bandwidth import LARGEST
 from ..kernels.base import Kernel
-from ..kernels.metrics import Metric, as_metric
+from ..kernels.metrics import EUCLIDEAN, Metric, as_metric
 from . import sweep as s
+from .compact import FEW, compact_leaf, sum_compact
 from .driver import check_overflow, make_state, run
 from .leaf import as_leaf, stream
-from .plan import NearestKernel, Plan, _Builder, make_plan, make_score_plan
+from .nearest import find_nearest, sievable
+from .plan import NearestKernel, make_plan, make_score_plan
 from .problem import Problem
+from .reach import Order, nearest_reach, put_in_order, support_of
+from .vectors import ENABLED
 
 EMPTY = ("nan", "nearest", "mean", "raise")
 
@@ -170,28 +174,40 @@ def fill_empty(
 # -- reductions ------------------------------------------------------------------------------------------------------
 
 
-def _sums(problem: Problem, values: np.ndarray, **sizes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _sums(problem: Problem, values: np.ndarray, prune: str | bool, **sizes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Logarithm of a scale (m,), and in its units the sums of the weights (m,) and of weight times value (m, p).
 
     By the fused path where the kernel is one exponential leaf, else, and for queries beyond its range, by the program.
     """
     leaf = as_leaf(problem)
     if leaf is None:
-        return _program_sums(problem, values, **sizes)
-    found = stream(problem, leaf, values)
+        return _program_sums(problem, values, prune, **sizes)
+    found = stream(problem, leaf, values, prune)
     lost = np.flatnonzero(np.isnan(found[0]))
     if lost.size:
-        again = _program_sums(problem.rows(lost, problem.kernel), values, **sizes)
+        again = _program_sums(problem.rows(lost, problem.kernel), values, False, **sizes)
         for whole, part in zip(found, again, strict=True):
             whole[lost] = part
     check_overflow(problem, found[1])
     return found
 
 
-def _program_sums(problem: Problem, values: np.ndarray, **sizes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _program_sums(problem: Problem, values: np.ndarray, prune: str | bool, **sizes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    pruned, leaf = _pruned(problem, prune), compact_leaf(problem)
+    if pruned is not None and pruned.share < FEW and leaf is not None and _moderate(problem.sample_weight):
+        return np.zeros(len(problem.queries)), *sum_compact(problem, leaf, values, pruned)
     plan, state = make_plan(problem), make_state(len(problem.queries), values.shape[1])
-    run(s.MEAN, problem, plan, state, values=values, **sizes)
+    run(s.MEAN, problem, plan, state, values=values, pruned=pruned, **sizes)
     return state.shift, state.total, state.sums
+
+
+def _pruned(problem: Problem, prune: str | bool) -> Order | None:
+    return put_in_order(problem, support_of(problem, problem.kernel), prune)
+
+
+def _moderate(weight: np.ndarray | None) -> bool:
+    """Whether no product of these multiplicities with weights, and no sum, leaves the floats."""
+    return weight is None or bool(((weight == 0) | ((weight > 1e-100) & (weight < 1e100))).all())
 
 
 def _units(values: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
@@ -216,9 +232,9 @@ def _taking_part(problem: Problem, values: np.ndarray) -> np.ndarray:
     return values if seen.all() else values[seen]
 
 
-def log_sum(problem: Problem, **sizes: int) -> np.ndarray:
+def log_sum(problem: Problem, *, prune: str | bool = "auto", **sizes: int) -> np.ndarray:
     """Logarithm of the sum of the weights, shape (m,), float64; ``-inf`` where all are 0."""
-    scale, total, _ = _sums(problem, np.empty((len(problem.samples), 0)), **sizes)
+    scale, total, _ = _sums(problem, np.empty((len(problem.samples), 0)), prune, **sizes)
     with np.errstate(divide="ignore", invalid="ignore"):
         answer = np.where(total > 0, scale + np.log(total), -np.inf)
     if problem.kernel.full_support and np.isneginf(answer).any():
@@ -227,7 +243,13 @@ def log_sum(problem: Problem, **sizes: int) -> np.ndarray:
 
 
 def mean(
-    problem: Problem, values: np.ndarray, empty: str = "nan", *, warn: bool = True, **sizes: int
+    problem: Problem,
+    values: np.ndarray,
+    empty: str = "nan",
+    *,
+    warn: bool = True,
+    prune: str | bool = "auto",
+    **sizes: int,
 ) -> np.ndarray:
     """Weighted mean of ``values`` (n, p) around each query, shape (m, p), float64."""
     check_option(empty, "empty", EMPTY)
@@ -237,13 +259,13 @@ def mean(
     known = _taking_part(problem, scaled)
     low, high = (known.min(axis=0), known.max(axis=0)) if known.size else (-np.inf, np.inf)
 
-    def ratio(problem: Problem) -> np.ndarray:
-        _, total, sums = _sums(problem, scaled, **sizes)
+    def ratio(problem: Problem, prune: str | bool = False) -> np.ndarray:
+        _, total, sums = _sums(problem, scaled, prune, **sizes)
         with np.errstate(invalid="ignore", divide="ignore"):
             answer = np.where(total[:, None] > 0, np.clip(sums / total[:, None], low, high), np.nan)
         return answer if units is None else answer * units
 
-    answer = ratio(problem)
+    answer = ratio(problem, prune)
     return fill_empty(problem, np.isnan(answer[:, 0]), empty, ratio, answer, warn=warn)
 
 
@@ -270,13 +292,15 @@ def monomials(n_columns: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(parents), np.array(dimensions)
 
 
-def moments(problem: Problem, values: np.ndarray, degree: int = 1, **sizes: int) -> Moments:
+def moments(
+    problem: Problem, values: np.ndarray, degree: int = 1, *, prune: str | bool = "auto", **sizes: int
+) -> Moments:
     """Weighted moments of the monomials of ``x - query`` up to ``degree``, and their products with ``values``."""
     table = monomials(problem.samples.shape[1], degree)
     f, p = len(table[0]), values.shape[1]
     plan = make_plan(problem)
     state = make_state(len(problem.queries), f * (f + 1) // 2 + f * p)
-    run(s.MOMENTS, problem, plan, state, values=values, monomials=table, **sizes)
+    run(s.MOMENTS, problem, plan, state, values=values, monomials=table, pruned=_pruned(problem, prune), **sizes)
     second = np.empty((len(problem.queries), f, f))
     upper = np.triu_indices(f)
     second[:, upper[0], upper[1]] = second[:, upper[1], upper[0]] = state.sums[:, : len(upper[0])]
@@ -284,7 +308,13 @@ def moments(problem: Problem, values: np.ndarray, degree: int = 1, **sizes: int)
 
 
 def classes(
-    problem: Problem, labels: np.ndarray, n_classes: int, empty: str = "nan", **sizes: int
+    problem: Problem,
+    labels: np.ndarray,
+    n_classes: int,
+    empty: str = "nan",
+    *,
+    prune: str | bool = "auto",
+    **sizes: int,
 ) -> np.ndarray:
     """Share of the weight that each class has around each query, shape (m, c), float64; rows sum to 1."""
     check_option(empty, "empty", EMPTY)
@@ -292,13 +322,13 @@ def classes(
     if labels.shape != (len(problem.samples),) or labels.min() < 0 or labels.max() >= n_classes:
         raise ValueError(f"labels must be one code in 0..{n_classes - 1} for each sample")
 
-    def shares(problem: Problem) -> np.ndarray:
+    def shares(problem: Problem, prune: str | bool = False) -> np.ndarray:
         state = make_state(len(problem.queries), n_classes)
-        run(s.CLASSES, problem, make_plan(problem), state, labels=labels, **sizes)
+        run(s.CLASSES, problem, make_plan(problem), state, labels=labels, pruned=_pruned(problem, prune), **sizes)
         with np.errstate(invalid="ignore"):  # by their own sum: one class alone has exactly 1
             return state.sums / state.sums.sum(axis=1, keepdims=True)
 
-    answer = shares(problem)
+    answer = shares(problem, prune)
     return fill_empty(problem, np.isnan(answer[:, 0]), empty, shares, answer)
 
 
@@ -332,15 +362,31 @@ def quantile(
     return fill_empty(problem, np.isnan(answer).any(axis=(1, 2)), empty, one, answer)
 
 
-def top(problem: Problem, plan: Plan, k: int, **sizes: int) -> tuple[np.ndarray, np.ndarray]:
-    """The ``k`` largest log-weights of each query and their rows, best first, ties by row; ``-inf`` and -1 to fill."""
-    m = len(problem.queries)
-    state = make_state(m, k, k)
-    state.sums[:] = -np.inf
-    state.order[:] = np.iinfo(np.int64).max  # an empty place is worse than any sample
-    run(s.TOP, problem, plan, state, **sizes)
-    order = np.lexsort((state.order, -state.sums), axis=-1)
-    scores, rows = np.take_along_axis(state.sums, order, 1), np.take_along_axis(state.order, order, 1)
+def top(
+    problem: Problem,
+    columns: np.ndarray,
+    metric: Metric,
+    k: int,
+    masks: tuple[np.ndarray, ...] = (),
+    *,
+    hollow: bool = False,
+    prune: str | bool = "auto",
+    **sizes: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ``k`` nearest of each query: minus the squared distances and rows, ties by row; ``-inf`` and -1 to fill."""
+    reach = nearest_reach(problem, columns, metric, k, hollow=hollow, masked=bool(masks))
+    pruned = put_in_order(problem, reach, prune)
+    if ENABLED and metric.code == EUCLIDEAN and reach.per_panel and not sizes and sievable(problem, columns):
+        best, rows = find_nearest(problem, columns, k, hollow=hollow, pruned=pruned)
+    else:
+        state = make_state(len(problem.queries), k, k)
+        state.sums[:] = -np.inf
+        state.order[:] = np.iinfo(np.int64).max  # an empty place is worse than any sample
+        plan = make_score_plan(problem, columns, metric, masks, hollow=hollow)
+        run(s.TOP, problem, plan, state, pruned=pruned, **sizes)
+        best, rows = state.sums, state.order
+    order = np.lexsort((rows, -best), axis=-1)
+    scores, rows = np.take_along_axis(best, order, 1), np.take_along_axis(rows, order, 1)
     rows[np.isneginf(scores)] = -1
     return scores, rows
 
@@ -351,6 +397,7 @@ def nearest(
     metric: str | Metric = "euclidean",
     *,
     exclude_self: bool = False,
+    prune: str | bool = "auto",
     **sizes: int,
 ) -> Neighbors:
     """The ``n_neighbors`` nearest samples of each query, by distance, then by row.
@@ -359,11 +406,9 @@ def nearest(
     """
     k = check_integer(n_neighbors, "n_neighbors", maximum=len(problem.samples) - int(exclude_self))
     columns = np.arange(problem.samples.shape[1])
-    restrictions = _Builder(problem, True, hollow=exclude_self)
-    if problem.mask is not None:
-        restrictions.local_masks = (problem.mask,)
+    masks = () if problem.mask is None else (problem.mask,)
     scores, rows = top(
-        problem, make_score_plan(problem, columns, as_metric(metric), restrictions), k, **sizes
+        problem, columns, as_metric(metric), k, masks, hollow=exclude_self, prune=prune, **sizes
     )
     if np.isneginf(scores).any():
         _check_range(problem)

@@ -107,48 +107,45 @@ def _mean(weights, rows, i, values, first, count, lanes, sums):
 
 
 @njit(**JIT)
-def _moments(row, size, q, panels, first, count, values, parents, dimensions, sums, z):
-    """Add w z z' (upper triangle, row by row) and w z y, z the monomials of x - q."""
+def _moments(weights, rows, i, size, queries, panels, first, values, parents, dimensions, z, sums):
+    """Add w z z' (upper triangle, row by row) and w z y, z the monomials of x - q, for a few queries.
+
+    ``z`` is scratch: a row for each monomial, one for each output, one for a product.
+    """
     features, outputs = parents.size, values.shape[1]
-    weighted = z[features]
-    for t in range(count):
-        n = min(PANEL, size - t * PANEL)
-        w = row[t * PANEL :]
-        for j in range(n):
-            z[0, j] = 1.0
+    weighted = z[features + outputs]
+    for c in range(outputs):
+        for j in range(0, size, PANEL):
+            z[features + c, j : j + PANEL] = values[first + j // PANEL, c]
+    for r in range(rows):
+        w, k = weights[r], 0
+        z[0, :size] = 1.0
         for f in range(1, features):
-            parent, x, at = z[parents[f]], panels[first + t, dimensions[f]], q[dimensions[f]]
-            for j in range(n):
-                z[f, j] = parent[j] * (x[j] - at)
-        k = 0
+            parent, at = z[parents[f]], queries[i + r, dimensions[f]]
+            for start in range(0, size, PANEL):
+                x = panels[first + start // PANEL, dimensions[f]]
+                mine, theirs, own = z[f, start:], parent[start:], w[start:]
+                # a sample that does not take part may be so far that its monomials are infinite
+                for j in range(PANEL):
+                    mine[j] = theirs[j] * (x[j] - at) if own[j] > 0.0 else 0.0
         for f in range(features):
-            # a sample that does not take part may be so far that its monomials are infinite
-            for j in range(n):
-                weighted[j] = w[j] * z[f, j] if w[j] > 0.0 else 0.0
+            line = z[f]
+            for j in range(size):
+                weighted[j] = w[j] * line[j]
             for g in range(f, features):
-                if g == 0:
-                    sums[k] += _total(weighted, n)
-                else:
-                    sums[k] += _finite_dot(weighted, z[g], n)
+                sums[i + r, k] += _dot(weighted, z[g], size)
                 k += 1
         for f in range(features):
-            for j in range(n):
-                weighted[j] = w[j] * z[f, j] if w[j] > 0.0 else 0.0
+            line = z[f]
+            for j in range(size):
+                weighted[j] = w[j] * line[j]
             for c in range(outputs):
-                sums[k] += _dot(weighted, values[first + t, c], n)
+                sums[i + r, k] += _dot(weighted, z[features + c], size)
                 k += 1
-
-
-@njit(**_SUMS)
-def _finite_dot(weighted, z, n):
-    total = 0.0
-    for j in range(n):
-        total += weighted[j] * z[j] if weighted[j] != 0.0 else 0.0
-    return total
 
 
 @njit(**JIT)
-def _push(score, row_id, scores, rows):
+def push(score, row_id, scores, rows):
     """Put a candidate on the heap of the k best; the root is the worst: lowest score, then largest row."""
     if score < scores[0] or (score == scores[0] and row_id > rows[0]):
         return
@@ -188,11 +185,11 @@ def reduce_address(reduction: int) -> int:
         offset = first * PANEL
         if reduction == MEAN:
             _mean(weights, rows, i, values, first, count, lanes, sums)
+        elif reduction == MOMENTS:
+            _moments(weights, rows, i, size, queries, panels, first, values, parents, dimensions, z, sums)
         for r in range(rows):
             row, k = weights[r], i + r
-            if reduction == MOMENTS:
-                _moments(row, size, queries[k], panels, first, count, values, parents, dimensions, sums[k], z)
-            elif reduction == CLASSES:
+            if reduction == CLASSES:
                 for j in range(size):
                     sums[k, labels[offset + j]] += row[j]
             elif reduction == CUMULATE:
@@ -209,7 +206,7 @@ def reduce_address(reduction: int) -> int:
                     if largest(row[t:], PANEL) >= sums[k, 0]:
                         for j in range(t, min(t + PANEL, size)):
                             if row[j] > -math.inf:
-                                _push(row[j], ids[offset + j], sums[k], order[k])
+                                push(row[j], ids[offset + j], sums[k], order[k])
             elif reduction == DENSE:
                 for j in range(size):
                     sums[k, ids[offset + j]] = row[j]
@@ -226,6 +223,77 @@ def reduce_address(reduction: int) -> int:
         *(two, integer, integer, integer, two, integers, three, integer, integer, integers),
         *(three, integers, integers, integers, three, two, two, table),
     )
+
+
+@njit(**JIT)
+def visit(
+    reduction,
+    reduce,
+    program,
+    queries,
+    query_ids,
+    query_data,
+    tile,
+    multiplicity,
+    values,
+    labels,
+    parents,
+    dimensions,
+    i,
+    stack,
+    work,
+    lanes,
+    z,
+    shift,
+    total,
+    sums,
+    order,
+):
+    """Add one tile to the state of the queries from ``i`` on, at most ROWS; arguments as of :func:`sweep`."""
+    rows = min(ROWS, query_ids.size - i)
+    if reduction != DENSE and is_empty(program, queries, i, rows, tile):
+        return 0
+    size, width, offset = tile.size, tile.count * PANEL, tile.first * PANEL
+    bad = evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work)
+    for r in range(rows):
+        row = stack[0, r]
+        for j in range(size, width):
+            row[j] = -math.inf if program.log else 0.0
+        if multiplicity.size:
+            copies = multiplicity[offset : offset + size]
+            for j in range(size):
+                row[j] = row[j] + copies[j] if program.log else row[j] * copies[j]
+        if program.log and reduction < TOP:
+            factor = _to_weights(row, width, shift, i + r)
+            if factor != 1.0:
+                total[i + r] *= factor
+                for c in range(sums.shape[1]):
+                    sums[i + r, c] *= factor
+        if reduction < TOP:
+            total[i + r] += _total(row, size)
+    if reduction != SUM:
+        call(
+            reduce,
+            stack[0],
+            rows,
+            i,
+            size,
+            queries,
+            query_ids,
+            tile.panels,
+            tile.first,
+            tile.count,
+            tile.ids,
+            values,
+            labels,
+            parents,
+            dimensions,
+            lanes,
+            z,
+            sums,
+            order,
+        )
+    return bad
 
 
 @njit(**JIT)
@@ -288,61 +356,37 @@ def sweep(
         How many weights were negative or NaN.
     """
     width = per_tile * PANEL
-    stack = np.empty((program.depth, ROWS, width))
-    work = np.empty(width)
-    lanes = np.empty((ROWS, values.shape[1], LANES))
-    z = np.empty((parents.size + 1, PANEL))
-    zero = -math.inf if program.log else 0.0
+    stack, work = np.empty((program.depth, ROWS, width)), np.empty(width)
+    lanes, z = np.empty((ROWS, values.shape[1], LANES)), np.empty((parents.size + values.shape[1] + 1, width))
     bad = 0
     for number in tiles:
         first = number * per_tile
         count = min(per_tile, panels.shape[0] - first)
-        offset = first * PANEL
-        size = min(count * PANEL, n - offset)
-        tile = Tile(panels, first, count, size, ids, sample_data, masks)
+        tile = Tile(panels, first, count, min(count * PANEL, n - first * PANEL), ids, sample_data, masks)
         for i in range(0, query_ids.size, ROWS):
-            rows = min(ROWS, query_ids.size - i)
-            if reduction != DENSE and is_empty(program, queries, i, rows, tile):
-                continue
-            bad += evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work)
-            for r in range(rows):
-                row = stack[0, r]
-                for j in range(size, count * PANEL):
-                    row[j] = zero
-                if multiplicity.size:
-                    copies = multiplicity[offset : offset + size]
-                    for j in range(size):
-                        row[j] = row[j] + copies[j] if program.log else row[j] * copies[j]
-                if program.log and reduction < TOP:
-                    factor = _to_weights(row, count * PANEL, shift, i + r)
-                    if factor != 1.0:
-                        total[i + r] *= factor
-                        for c in range(sums.shape[1]):
-                            sums[i + r, c] *= factor
-                if reduction < TOP:
-                    total[i + r] += _total(row, size)
-            if reduction != SUM:
-                call(
-                    reduce,
-                    stack[0],
-                    rows,
-                    i,
-                    size,
-                    queries,
-                    query_ids,
-                    panels,
-                    first,
-                    count,
-                    ids,
-                    values,
-                    labels,
-                    parents,
-                    dimensions,
-                    lanes,
-                    z,
-                    sums,
-                    order,
-                )
+            bad += visit(
+                reduction,
+                reduce,
+                program,
+                queries,
+                query_ids,
+                query_data,
+                tile,
+                multiplicity,
+                values,
+                labels,
+                parents,
+                dimensions,
+                i,
+                stack,
+                work,
+                lanes,
+                z,
+                shift,
+                total,
+                sums,
+                order,
+            )
     return bad
 
 

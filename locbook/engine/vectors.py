@@ -156,6 +156,10 @@ class Vectors:
     def set(self, variable, vector):
         self.builder.store(vector, variable)
 
+    def bits(self, condition):
+        """A vector of truth values as an integer, one bit a lane."""
+        return self.builder.zext(self.builder.bitcast(condition, ir.IntType(self.lanes)), INT)
+
     def loop(self, count):
         """``with vectors.loop(count) as k:``, k a number of type int64."""
         return _Loop(self.builder, count)
@@ -193,6 +197,16 @@ class _Loop:
 
 
 @intrinsic
+def lowest_bit(typing_context, mask):
+    """Number of the lowest bit that is set in an int64; 64 if there is none."""
+
+    def generate(context, builder, sig, numbers):
+        return builder.cttz(numbers[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
 def _largest(typing_context, row, n):
     def generate(context, builder, sig, numbers):
         v = Vectors(context, builder, row.dtype)
@@ -224,3 +238,9 @@ def _largest_plain(row, n):
 
 #: ``largest(row, n)``: the largest of ``row[:n]``, n a multiple of 64; NaN is passed over, -inf where there is nothing.
 largest = _largest if ENABLED else njit(error_model="numpy")(_largest_plain)
+
+
+def whole_rows(queries: np.ndarray) -> np.ndarray:
+    """Contiguous queries, the last one repeated to a multiple of ROWS."""
+    missing = -len(queries) % ROWS
+    return np.concatenate([queries, np.repeat(queries[-1:], missing, axis=0)])

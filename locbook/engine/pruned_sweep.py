@@ -1,0 +1,187 @@
+"""The loops over tiles once more, with the tiles that cannot matter left out (:mod:`locbook.engine.pruning`).
+
+Queries come in k-d order. A block of 16 lists its panels once; its fours skip what only the others need. A tile is one
+panel here, and what is added for it does not depend on which others are visited.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from . import fused_sweep as fused_sweeps
+from . import pruning, sweep as sweeps
+from .fused_sweep import sweep_block
+from .panels import PANEL
+from .parts import JIT, made_from
+from .program import Tile
+from .pruning import active_panels, box_distance, drop_nearest, order_panels, with_slack
+from .reach import BLOCK
+from .sweep import LANES, TOP, visit
+from .vectors import ROWS
+
+
+@njit(**JIT)
+def _worst(sums, start, stop):
+    """The largest of the k-th squared distances so far of some queries."""
+    worst = 0.0
+    for i in range(start, stop):
+        worst = max(worst, -sums[i, 0])
+    return worst
+
+
+@njit(**JIT)
+def pruned_sweep(
+    reduction,
+    reduce,
+    program,
+    queries,
+    query_ids,
+    query_data,
+    panels,
+    n,
+    ids,
+    sample_data,
+    masks,
+    multiplicity,
+    values,
+    labels,
+    parents,
+    dimensions,
+    first_block,
+    blocks,
+    fours,
+    boxes,
+    scale,
+    metric,
+    profile,
+    reach,
+    sure,
+    slack,
+    shift,
+    total,
+    sums,
+    order,
+):
+    """:func:`locbook.engine.sweep.sweep` for samples and queries in k-d order.
+
+    Parameters
+    ----------
+    first_block : int
+        Number of the block that the first query begins.
+    blocks, fours, boxes : (low, high)
+        Boxes of all blocks of queries, of their fours, and of the panels, shapes (d, ...).
+    scale, metric, profile, reach, sure, slack
+        As in :mod:`locbook.engine.pruning`.
+    """
+    stack, work = np.empty((program.depth, ROWS, PANEL)), np.empty(PANEL)
+    lanes, z = np.empty((ROWS, values.shape[1], LANES)), np.empty((parents.size + values.shape[1] + 1, PANEL))
+    bad = 0
+    for start in range(0, query_ids.size, BLOCK):
+        stop = min(start + BLOCK, query_ids.size)
+        block = first_block + start // BLOCK
+        limit = math.inf
+        if reduction == TOP:
+            some, distances = order_panels(
+                blocks[0], blocks[1], block, boxes[0], boxes[1], scale, metric, sure, slack
+            )
+        else:
+            some, limit = active_panels(
+                blocks[0], blocks[1], block, boxes[0], boxes[1], scale, metric, profile, reach, slack
+            )
+            distances = np.empty(0)
+        at, left = 0, some.size
+        while left > 0:
+            panel = some[at]
+            if reduction == TOP and distances[0] > with_slack(_worst(sums, start, stop), slack):
+                break
+            tile = Tile(panels, panel, 1, min(PANEL, n - panel * PANEL), ids, sample_data, masks)
+            for i in range(start, stop, ROWS):
+                if reduction == TOP:
+                    limit = with_slack(_worst(sums, i, min(i + ROWS, stop)), slack)
+                four = first_block * (BLOCK // ROWS) + i // ROWS
+                if box_distance(fours[0], fours[1], four, boxes[0], boxes[1], panel, scale, metric) > limit:
+                    continue
+                bad += visit(
+                    reduction,
+                    reduce,
+                    program,
+                    queries,
+                    query_ids,
+                    query_data,
+                    tile,
+                    multiplicity,
+                    values,
+                    labels,
+                    parents,
+                    dimensions,
+                    i,
+                    stack,
+                    work,
+                    lanes,
+                    z,
+                    shift,
+                    total,
+                    sums,
+                    order,
+                )
+            if reduction == TOP:
+                left = drop_nearest(some, distances, left)
+            else:
+                at, left = at + 1, left - 1
+    return bad
+
+
+@njit(**JIT)
+def pruned_fused_sweep(
+    weigh,
+    how,
+    queries,
+    slope,
+    panels,
+    bias,
+    factors,
+    panel_values,
+    row_values,
+    n_lanes,
+    first_block,
+    blocks,
+    boxes,
+    scale,
+    metric,
+    profile,
+    reach,
+    slack,
+    shift,
+    total,
+    sums,
+):
+    """:func:`locbook.engine.fused_sweep.fused_sweep` for samples and queries in k-d order."""
+    for start in range(0, queries.shape[0], BLOCK):
+        some = slice(start, min(start + BLOCK, queries.shape[0]))
+        tiles, _ = active_panels(
+            blocks[0], blocks[1], first_block + start // BLOCK, boxes[0], boxes[1], scale, metric, profile, reach, slack
+        )
+        sweep_block(
+            weigh,
+            how,
+            queries[some],
+            slope[some],
+            panels,
+            bias,
+            factors,
+            panel_values,
+            row_values,
+            n_lanes,
+            tiles,
+            1,
+            shift[some],
+            total[some],
+            sums[some],
+        )
+
+
+made_from(pruned_sweep, pruning, sweeps)
+made_from(pruned_fused_sweep, pruning, fused_sweeps)

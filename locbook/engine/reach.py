@@ -1,0 +1,185 @@
+"""Reach: which kernels can leave samples out unseen, and whether it pays.
+
+:mod:`locbook.engine.pruning` knows boxes and distances; this module knows kernels. A kernel can be pruned by the first
+of its factors that has a bounded support in a distance of coordinates, and a single Gaussian or Laplace leaf by what the
+dtype can see. ``prune="auto"`` asks the cost model, in up to eight columns; the answer is the same either way, up to the
+order of summation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._validation import check_option
+from ..kernels import base
+from ..kernels.bandwidth import VaryingBandwidth
+from ..kernels.metrics import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Metric
+from . import pruning
+from .panels import PANEL
+from .problem import Problem
+
+#: Queries in a block that is listed once, and in the groups of a block that skip what only the others need.
+BLOCK, FOUR = 16, 4
+#: Most columns in which ``prune="auto"`` prunes.
+MOST_COLUMNS = 8
+#: Most numbers that are put in order at once: samples are not cut into chunks then.
+MOST_NUMBERS = 1 << 26
+
+
+@dataclass
+class Reach:
+    """How far a kernel reaches.
+
+    Attributes
+    ----------
+    columns : array of int64
+    metric : int
+    scale : array of float64, shape (columns,)
+        One over the bandwidth of each column.
+    profile : int
+        ``pruning.GAUSSIAN``, ``pruning.LAPLACE`` or ``pruning.COMPACT``.
+    squared : float
+        The squared radius of the support, in units of the scale; for the two of exponential type what
+        :func:`locbook.engine.pruning.log_reach` gives.
+    nearest : int
+        The number of neighbours sought, or 0; ``squared`` is then not used.
+    per_panel : int
+        How many samples of a full panel surely take part; 0 if that is not known.
+    """
+
+    columns: np.ndarray
+    metric: int
+    scale: np.ndarray
+    profile: int = pruning.COMPACT
+    squared: float = math.inf
+    nearest: int = 0
+    per_panel: int = PANEL
+
+
+@dataclass
+class Order:
+    """Samples and queries in k-d order, with their boxes.
+
+    ``points`` and ``places`` are their coordinates in order, ``share`` is that of the panels which a block visits.
+    """
+
+    reach: Reach
+    samples: np.ndarray
+    queries: np.ndarray
+    points: np.ndarray
+    places: np.ndarray
+    boxes: tuple[np.ndarray, np.ndarray]
+    blocks: tuple[np.ndarray, np.ndarray]
+    fours: tuple[np.ndarray, np.ndarray]
+    slack: float
+    share: float
+
+    def arguments(self, start: int) -> tuple:
+        """What :func:`locbook.engine.pruned_sweep.pruned_sweep` needs for the queries from ``start`` on."""
+        reach = self.reach
+        sure = self.boxes[0].shape[1] + 1
+        if reach.per_panel:
+            sure = -(-reach.nearest // reach.per_panel)
+        return (
+            *(start // BLOCK, self.blocks, self.fours, self.boxes, reach.scale, reach.metric, reach.profile),
+            *(float(reach.squared), sure, self.slack),
+        )
+
+
+def support_of(problem: Problem, kernel: base.Kernel) -> Reach | None:
+    """The reach of the first factor with a bounded support; None if there is none."""
+    if isinstance(kernel, base.SumKernel):
+        return None
+    for part in kernel.parts:
+        found = support_of(problem, part)
+        if found is not None:
+            return found
+    if not isinstance(kernel, base.RadialKernel) or kernel.named is None or math.isinf(kernel.named.support):
+        return None
+    if kernel.metric.code not in (EUCLIDEAN, MANHATTAN, CHEBYSHEV):
+        return None
+    columns, ruler = kernel.columns(problem.queries.shape[1]), kernel.ruler
+    scale, widest = np.ones(len(columns)), 1.0
+    if isinstance(ruler, VaryingBandwidth):
+        if ruler.values is None:
+            return None
+        widest = float(np.max(ruler.values))
+    elif np.ndim(ruler) == 0:
+        widest = float(ruler)
+    elif ruler.ndim == 1 and len(ruler) == len(columns):
+        scale = 1.0 / ruler
+    else:
+        return None
+    return Reach(columns, kernel.metric.code, scale, squared=(kernel.named.support * widest) ** 2)
+
+
+def nearest_reach(problem: Problem, columns: np.ndarray, metric: Metric, k: int, *, hollow: bool, masked: bool) -> Reach | None:
+    """The reach of a search for the ``k`` nearest."""
+    if metric.code not in (EUCLIDEAN, MANHATTAN, CHEBYSHEV):
+        return None
+    known = not masked and (problem.sample_weight is None or bool((problem.sample_weight > 0).all()))
+    return Reach(
+        np.asarray(columns), metric.code, np.ones(len(columns)), nearest=k, per_panel=(PANEL - hollow) * known
+    )
+
+
+def coordinates(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Some columns, contiguous and in float64; not a copy where none is needed."""
+    whole = np.array_equal(columns, np.arange(array.shape[1]))
+    block = np.ascontiguousarray(array if whole else array[:, columns], dtype=np.float64)
+    return block if block.flags.writeable else block.copy()
+
+
+def put_in_order(problem: Problem, reach: Reach | None, prune: str | bool, dtype: str = "float64") -> Order | None:
+    """Samples and queries in order if the kernel is to be pruned, else None.
+
+    Raises
+    ------
+    ValueError
+        If ``prune`` is True and the kernel cannot be pruned.
+    """
+    if isinstance(prune, (bool, np.bool_)):
+        if not prune:
+            return None
+    else:
+        check_option(prune, "prune", ("auto", True, False))
+    m, n = len(problem.queries), len(problem.samples)
+    if reach is None:
+        if prune == "auto":
+            return None
+        raise ValueError(
+            f"prune=True: kernel {problem.kernel!r} reaches every sample, or its distance has no boxes to prune by"
+        )
+    d = len(reach.columns)
+    auto = prune == "auto"
+    if auto and (
+        d > MOST_COLUMNS
+        or (reach.nearest and n < PANEL * 4**d)  # hardly a panel is out of reach of all
+        or n * problem.samples.shape[1] > MOST_NUMBERS
+        or not pruning.worth_pruning(n, m, d, PANEL, BLOCK)
+    ):
+        return None
+    slack = pruning.slack_of(d, dtype)
+    x, q = (coordinates(a, reach.columns) for a in (problem.samples, problem.queries))
+    if not (np.isfinite(x).all() and np.isfinite(q).all()):
+        return None
+    samples = pruning.kd_order(x, reach.scale, PANEL)
+    x = x[samples]
+    low, high = pruning.boxes(x, PANEL)
+    queries = pruning.kd_order(q, reach.scale, FOUR)
+    q = q[queries]
+    blocks, fours = pruning.boxes(q, BLOCK), pruning.boxes(q, FOUR)
+    if reach.nearest:
+        share = pruning.nearest_share(
+            q, *blocks, x, low, high, reach.scale, reach.metric, reach.nearest, slack, PANEL
+        )
+    else:
+        share = pruning.active_share(
+            *blocks, low, high, reach.scale, reach.metric, reach.profile, reach.squared, slack
+        )
+    if auto and not pruning.worth_pruning(n, m, d, PANEL, BLOCK, share):
+        return None
+    return Order(reach, samples, queries, x, q, (low, high), blocks, fours, slack, share)
