@@ -18,7 +18,12 @@ from ..kernels import Kernel
 
 
 def log_density(
-    queries: Any, samples: Any, kernel: Kernel | str = "gaussian", *, sample_weight: Any = None
+    queries: Any,
+    samples: Any,
+    kernel: Kernel | str = "gaussian",
+    *,
+    sample_weight: Any = None,
+    prune: str | bool = "auto",
 ) -> Any:
     r"""Logarithm of the kernel density estimate, safe where the density itself underflows.
 
@@ -30,6 +35,9 @@ def log_density(
         With a normalising constant in dimension d and one fixed bandwidth (number, vector or matrix).
     sample_weight : array, shape (n,), optional
         Multiplicities, >= 0.
+    prune : {"auto", True, False}
+        Whether to leave out samples that cannot matter; the answer is the same up to rounding. As a cost model decides;
+        always, with an error where the kernel cannot be pruned; never.
 
     Returns
     -------
@@ -57,11 +65,16 @@ def log_density(
     if problem.sample_weight is not None:  # in units of the largest power of two, so that no sum overflows
         weights = problem.sample_weight / 2.0 ** (np.frexp(problem.sample_weight.max())[1] - 1)
         problem, total = replace(problem, sample_weight=weights), weights.sum()
-    return problem.restore(engine.log_sum(problem) + (constant - np.log(total)))
+    return problem.restore(engine.log_sum(problem, prune=prune) + (constant - np.log(total)))
 
 
 def density(
-    queries: Any, samples: Any, kernel: Kernel | str = "gaussian", *, sample_weight: Any = None
+    queries: Any,
+    samples: Any,
+    kernel: Kernel | str = "gaussian",
+    *,
+    sample_weight: Any = None,
+    prune: str | bool = "auto",
 ) -> Any:
     """Kernel density estimate, the exponential of :func:`log_density`, whose parameters it shares.
 
@@ -71,4 +84,4 @@ def density(
     >>> lb.density([[0.0], [5.0]], [[0.0]], lb.uniform(1.0))
     array([0.5, 0. ])
     """
-    return np.exp(log_density(queries, samples, kernel, sample_weight=sample_weight))
+    return np.exp(log_density(queries, samples, kernel, sample_weight=sample_weight, prune=prune))

@@ -33,9 +33,7 @@ TASK, GATHERED = 32 * BLOCK, 512
 
 @njit(**JIT)
 def _weigh(profile, shape, squared, row, found, n, multiplicity, values, i, total, sums):
-    for j in range(n):
-        row[j] /= squared
-    call(profile, row, n, shape)
+    call(profile, row, n, shape, squared)
     for j in range(n):
         k = found[j]
         w = row[j] * multiplicity[k] if multiplicity.size else row[j]

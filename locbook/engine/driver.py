@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import vectors
+from .moments import linear_address
 from .panels import PANEL, pack
 from .plan import Plan
 from .pool import get_num_threads, run_tasks
@@ -123,7 +124,10 @@ def run(
     multiplicity, unit = _multiplicity(reduction, problem, plan)
     no_values, no_labels = np.empty((1, 0)), np.empty(0, np.int64)
     parents, dimensions = (no_labels, no_labels) if monomials is None else monomials
-    reduce = reduce_address(reduction)
+    reduce = None
+    if reduction == MOMENTS and len(parents) == d + 1:
+        reduce = linear_address(d, p)
+    reduce = reduce_address(reduction) if reduce is None else reduce
 
     def walk(start: int, rows: slice | np.ndarray, columns: np.ndarray | slice, packed: tuple) -> int:
         """The queries of a task, from ``start`` in their order, and one packed chunk."""

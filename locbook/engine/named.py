@@ -5,6 +5,7 @@ The code is a constant of each part, so that only its branch is compiled.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from numba import njit
@@ -53,39 +54,50 @@ def metric_address(code: int) -> int:
     return address(made_from(metric, metrics), *METRIC_PART)
 
 
+#: By code: whether the profile is a logarithm (or the score, the last).
+LOGARITHMIC = (*(p.logarithmic for p in profiles.PROFILES.values()), True)
+
+
 @lru_cache
 def profile_address(code: int) -> int:
-    """Address of the part ``profile(row, n, a)``: squared scaled distances become weights or log-weights, in place."""
+    """Address of the part ``profile(row, n, a, squared)``: squared distances become weights or log-weights, in place.
+
+    ``squared`` is the squared bandwidth. Where the profile has an edge they are divided by it, so that u is exactly 1 at
+    the distance h; logarithms do with the inverse.
+    """
 
     @njit(**JIT)
-    def profile(row, n, a):
+    def profile(row, n, a, squared):
+        inverse = 1.0 / squared
+        exact = not LOGARITHMIC[code] or not 0.0 < inverse < math.inf
         for j in range(n):
+            u = row[j] / squared if exact else row[j] * inverse
             if code == 0:
-                row[j] = profiles.uniform(row[j], a)
+                row[j] = profiles.uniform(u, a)
             elif code == 1:
-                row[j] = profiles.triangular(row[j], a)
+                row[j] = profiles.triangular(u, a)
             elif code == 2:
-                row[j] = profiles.epanechnikov(row[j], a)
+                row[j] = profiles.epanechnikov(u, a)
             elif code == 3:
-                row[j] = profiles.biweight(row[j], a)
+                row[j] = profiles.biweight(u, a)
             elif code == 4:
-                row[j] = profiles.triweight(row[j], a)
+                row[j] = profiles.triweight(u, a)
             elif code == 5:
-                row[j] = profiles.tricube(row[j], a)
+                row[j] = profiles.tricube(u, a)
             elif code == 6:
-                row[j] = profiles.cosine(row[j], a)
+                row[j] = profiles.cosine(u, a)
             elif code == 7:
-                row[j] = profiles.gaussian(row[j], a)
+                row[j] = profiles.gaussian(u, a)
             elif code == 8:
-                row[j] = profiles.laplace(row[j], a)
+                row[j] = profiles.laplace(u, a)
             elif code == 9:
-                row[j] = profiles.cauchy(row[j], a)
+                row[j] = profiles.cauchy(u, a)
             elif code == 10:
-                row[j] = profiles.student_t(row[j], a)
+                row[j] = profiles.student_t(u, a)
             elif code == 11:
-                row[j] = profiles.rational_quadratic(row[j], a)
+                row[j] = profiles.rational_quadratic(u, a)
             else:  # the score by which the nearest are found
-                row[j] = -row[j]
+                row[j] = -u
         return 0
 
     return address(made_from(profile, profiles), *PROFILE_PART)

@@ -28,7 +28,12 @@ _ONE, _TWO, _THREE = (types.Array(types.float64, k, "C") for k in (1, 2, 3))
 _INTEGERS = types.Array(types.int64, 1, "C")
 #: Arguments of a distance and of a profile (:mod:`locbook.engine.named`).
 METRIC_PART = (_TWO, types.intp, _THREE, types.intp, types.intp, _INTEGERS, _ONE, _ONE, _ONE, _ONE)
-PROFILE_PART = (_ONE, types.intp, types.float64)
+PROFILE_PART = (_ONE, types.intp, types.float64, types.float64)
+#: Arguments of what accumulates (:func:`locbook.engine.sweep.reduce_address`).
+REDUCE_PART = (
+    *(_TWO, types.intp, types.intp, types.intp, _TWO, _INTEGERS, _THREE, types.intp, types.intp, _INTEGERS),
+    *(_THREE, _INTEGERS, _INTEGERS, _INTEGERS, _THREE, _THREE, _TWO, _TWO, types.Array(types.int64, 2, "C")),
+)
 
 JIT = {"cache": True, "error_model": "numpy", "nogil": True}
 _lock = threading.RLock()

@@ -121,22 +121,11 @@ def _profile(program, step, query_data, i, rows, tile, out):
         squared = program.numbers[start + 1]
         if step[QUERY_SLOT] >= 0:
             squared *= query_data[step[QUERY_SLOT], i + r]
-        if squared != 1.0 and program.log:
-            inverse = 1.0 / squared
-            if 0.0 < inverse < math.inf:
-                for j in range(n):
-                    row[j] *= inverse
-            else:
-                for j in range(n):
-                    row[j] /= squared
-        elif squared != 1.0:  # exactly 1 at the edge of a support
-            for j in range(n):
-                row[j] /= squared
         if step[SAMPLE_SLOT] >= 0:
             widths = tile.data[step[SAMPLE_SLOT], offset : offset + tile.size]
             for j in range(tile.size):
                 row[j] /= widths[j]
-        bad += call(step[PROFILE_ADDRESS], row, n, program.numbers[start])
+        bad += call(step[PROFILE_ADDRESS], row, n, program.numbers[start], squared)
         if program.log and not step[EXTRA] & 1:  # a profile that returns K in a program of logarithms
             for j in range(n):
                 row[j] = math.log(row[j]) if row[j] > 0.0 else -math.inf

@@ -19,7 +19,7 @@ from .parts import JIT, made_from
 from .program import Tile
 from .pruning import active_panels, box_distance, drop_nearest, order_panels, with_slack
 from .reach import BLOCK
-from .sweep import LANES, TOP, visit
+from .sweep import TOP, scratch, visit
 from .vectors import ROWS
 
 
@@ -77,7 +77,7 @@ def pruned_sweep(
         As in :mod:`locbook.engine.pruning`.
     """
     stack, work = np.empty((program.depth, ROWS, PANEL)), np.empty(PANEL)
-    lanes, z = np.empty((ROWS, values.shape[1], LANES)), np.empty((parents.size + values.shape[1] + 1, PANEL))
+    lanes, z, weighted = scratch(parents.size, values.shape[1], 1)
     bad = 0
     for start in range(0, query_ids.size, BLOCK):
         stop = min(start + BLOCK, query_ids.size)
@@ -122,6 +122,7 @@ def pruned_sweep(
                     work,
                     lanes,
                     z,
+                    weighted,
                     shift,
                     total,
                     sums,

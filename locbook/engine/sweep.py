@@ -27,14 +27,14 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numba import njit, types
+from numba import njit
 
 from . import exponential, vectors
 from . import program as programs
 from . import values as value_kernels
 from .exponential import exp_negative
 from .panels import PANEL
-from .parts import JIT, address, call, made_from
+from .parts import JIT, REDUCE_PART, address, call, made_from
 from .program import Tile, evaluate, is_empty
 from .values import lane_sums
 from .vectors import COLUMN_VECTORS, ENABLED, ROWS, VECTOR_BYTES, largest
@@ -107,41 +107,67 @@ def _mean(weights, rows, i, values, first, count, lanes, sums):
 
 
 @njit(**JIT)
-def _moments(weights, rows, i, size, queries, panels, first, values, parents, dimensions, z, sums):
+def _moments(weights, rows, i, size, queries, panels, first, count, values, parents, dimensions, lanes, z, weighted, sums):
     """Add w z z' (upper triangle, row by row) and w z y, z the monomials of x - q, for a few queries.
 
-    ``z`` is scratch: a row for each monomial, one for each output, one for a product.
+    Both are products of the rows w z with the rows z and y. ``z`` is scratch for the latter, shape (panels, f + p,
+    PANEL), and ``weighted`` for the former, shape (f to the next multiple of ROWS, panels * PANEL).
     """
     features, outputs = parents.size, values.shape[1]
-    weighted = z[features + outputs]
-    for c in range(outputs):
-        for j in range(0, size, PANEL):
-            z[features + c, j : j + PANEL] = values[first + j // PANEL, c]
+    for t in range(count):
+        z[t, 0] = 1.0
+        for c in range(outputs):
+            z[t, features + c] = values[first + t, c]
+    # by panels: an index that is no sum needs no look whether it is negative, and the loops become vectors
+    width = weighted.shape[1] // PANEL
+    own = weights.reshape(weights.shape[0], width, PANEL)
+    products = weighted.reshape(weighted.shape[0], width, PANEL)
     for r in range(rows):
-        w, k = weights[r], 0
-        z[0, :size] = 1.0
-        for f in range(1, features):
-            parent, at = z[parents[f]], queries[i + r, dimensions[f]]
-            for start in range(0, size, PANEL):
-                x = panels[first + start // PANEL, dimensions[f]]
-                mine, theirs, own = z[f, start:], parent[start:], w[start:]
+        for t in range(count):
+            panel = first + t
+            for j in range(PANEL):
+                products[0, t, j] = own[r, t, j]
+            for f in range(1, features):
+                at, column, parent = queries[i + r, dimensions[f]], dimensions[f], parents[f]
                 # a sample that does not take part may be so far that its monomials are infinite
                 for j in range(PANEL):
-                    mine[j] = theirs[j] * (x[j] - at) if own[j] > 0.0 else 0.0
+                    w, product = own[r, t, j], z[t, parent, j] * (panels[panel, column, j] - at)
+                    mine = product if w > 0.0 else 0.0
+                    z[t, f, j] = mine
+                    products[f, t, j] = w * mine
+        _products(weighted, features, z, count, lanes)
+        k = 0
         for f in range(features):
-            line = z[f]
-            for j in range(size):
-                weighted[j] = w[j] * line[j]
             for g in range(f, features):
-                sums[i + r, k] += _dot(weighted, z[g], size)
+                for lane in range(LANES):
+                    sums[i + r, k] += lanes[f, g, lane]
                 k += 1
         for f in range(features):
-            line = z[f]
-            for j in range(size):
-                weighted[j] = w[j] * line[j]
             for c in range(outputs):
-                sums[i + r, k] += _dot(weighted, z[features + c], size)
+                for lane in range(LANES):
+                    sums[i + r, k] += lanes[f, features + c, lane]
                 k += 1
+
+
+@njit(**JIT)
+def _products(weighted, features, z, count, lanes):
+    """``lanes[f, g]``: the partial sums of the products of row f of ``weighted`` with row g of ``z``."""
+    lanes[:] = 0.0
+    for f in range(0, features, ROWS):
+        if not ENABLED:
+            for r in range(f, min(f + ROWS, features)):
+                for g in range(z.shape[1]):
+                    for t in range(count):
+                        lanes[r, g, 0] += _dot(weighted[r, t * PANEL :], z[t, g], PANEL)
+            continue
+        g = f // COLUMN_VECTORS * COLUMN_VECTORS  # only g >= f is asked for
+        while g < z.shape[1]:
+            if g + COLUMN_VECTORS <= z.shape[1]:
+                lane_sums(COLUMN_VECTORS, weighted, f, z, 0, count, g, lanes)
+                g += COLUMN_VECTORS
+            else:
+                lane_sums(1, weighted, f, z, 0, count, g, lanes)
+                g += 1
 
 
 @njit(**JIT)
@@ -172,7 +198,7 @@ def push(score, row_id, scores, rows):
 @lru_cache
 def reduce_address(reduction: int) -> int:
     """Address of the part that accumulates: ``reduce(weights, rows, i, size, queries, query_ids, panels, first, count,
-    ids, values, labels, parents, dimensions, lanes, z, sums, order)``.
+    ids, values, labels, parents, dimensions, lanes, z, weighted, sums, order)``.
 
     ``weights[r, : count * PANEL]`` are those of query ``i + r``, 0 (a log-weight of ``-inf``) beyond ``size``.
     """
@@ -180,13 +206,15 @@ def reduce_address(reduction: int) -> int:
     @njit(**JIT)
     def reduce(
         weights, rows, i, size, queries, query_ids, panels, first, count, ids, values, labels, parents, dimensions,
-        lanes, z, sums, order,
+        lanes, z, weighted, sums, order,
     ):  # fmt: skip
         offset = first * PANEL
         if reduction == MEAN:
             _mean(weights, rows, i, values, first, count, lanes, sums)
         elif reduction == MOMENTS:
-            _moments(weights, rows, i, size, queries, panels, first, values, parents, dimensions, z, sums)
+            _moments(
+                weights, rows, i, size, queries, panels, first, count, values, parents, dimensions, lanes, z, weighted, sums
+            )
         for r in range(rows):
             row, k = weights[r], i + r
             if reduction == CLASSES:
@@ -216,13 +244,15 @@ def reduce_address(reduction: int) -> int:
                         sums[k, 0] = row[j]
         return 0
 
-    one, two, three = (types.Array(types.float64, k, "C") for k in (1, 2, 3))
-    integer, integers, table = types.intp, types.Array(types.int64, 1, "C"), types.Array(types.int64, 2, "C")
-    return address(
-        made_from(reduce, exponential, value_kernels, vectors),
-        *(two, integer, integer, integer, two, integers, three, integer, integer, integers),
-        *(three, integers, integers, integers, three, two, two, table),
-    )
+    return address(made_from(reduce, exponential, value_kernels, vectors), *REDUCE_PART)
+
+
+@njit(**JIT)
+def scratch(features, outputs, count):
+    """Room for the sums of means and moments over a tile of ``count`` panels."""
+    rows = max(ROWS, (features + ROWS - 1) // ROWS * ROWS)
+    lanes = np.empty((rows, features + outputs, LANES))
+    return lanes, np.empty((count, features + outputs, PANEL)), np.zeros((rows, count * PANEL))
 
 
 @njit(**JIT)
@@ -244,6 +274,7 @@ def visit(
     work,
     lanes,
     z,
+    weighted,
     shift,
     total,
     sums,
@@ -290,6 +321,7 @@ def visit(
             dimensions,
             lanes,
             z,
+            weighted,
             sums,
             order,
         )
@@ -357,7 +389,7 @@ def sweep(
     """
     width = per_tile * PANEL
     stack, work = np.empty((program.depth, ROWS, width)), np.empty(width)
-    lanes, z = np.empty((ROWS, values.shape[1], LANES)), np.empty((parents.size + values.shape[1] + 1, width))
+    lanes, z, weighted = scratch(parents.size, values.shape[1], per_tile)
     bad = 0
     for number in tiles:
         first = number * per_tile
@@ -382,6 +414,7 @@ def sweep(
                 work,
                 lanes,
                 z,
+                weighted,
                 shift,
                 total,
                 sums,

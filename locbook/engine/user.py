@@ -61,11 +61,13 @@ def _profile(function: Callable, log: bool) -> Any:
     nothing = -math.inf if log else 0.0
 
     @njit(error_model="numpy", nogil=True)
-    def profile(row, n, a):
-        good = 0
+    def profile(row, n, a, squared):
+        good, inverse = 0, 1.0 / squared
+        exact = not log or not 0.0 < inverse < math.inf
         for j in range(n):
-            far = row[j] == math.inf  # no column in common, or beyond all floats: weight 0, whatever the function says
-            weight = float(scalar(0.0 if far else row[j]))
+            s = row[j] / squared if exact else row[j] * inverse
+            far = s == math.inf  # no column in common, or beyond all floats: weight 0, whatever the function says
+            weight = float(scalar(0.0 if far else s))
             weight = nothing if far else weight
             # a weight is a number >= 0, its logarithm anything below infinity
             if log:

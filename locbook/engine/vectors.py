@@ -156,6 +156,18 @@ class Vectors:
     def set(self, variable, vector):
         self.builder.store(vector, variable)
 
+    def total(self, vector):
+        """The sum of the lanes, pair by pair."""
+        lanes = self.lanes
+        while lanes > 1:
+            lanes //= 2
+            order = ir.Constant(ir.VectorType(INT32, lanes), list(range(lanes, 2 * lanes)))
+            low = ir.Constant(ir.VectorType(INT32, lanes), list(range(lanes)))
+            undefined = ir.Constant(vector.type, ir.Undefined)
+            halves = [self.builder.shuffle_vector(vector, undefined, some) for some in (low, order)]
+            vector = self.builder.fadd(*halves)
+        return self.builder.extract_element(vector, INT32(0))
+
     def bits(self, condition):
         """A vector of truth values as an integer, one bit a lane."""
         return self.builder.zext(self.builder.bitcast(condition, ir.IntType(self.lanes)), INT)

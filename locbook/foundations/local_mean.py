@@ -28,6 +28,7 @@ def local_mean(
     mask: Any = None,
     empty: str = "nan",
     return_weights: bool = False,
+    prune: str | bool = "auto",
 ) -> Any:
     r"""Kernel-weighted mean of ``values`` around each query (Nadaraya-Watson).
 
@@ -52,6 +53,9 @@ def local_mean(
         weights underflow, the limit is taken.
     return_weights : bool
         Also return the normalised weights.
+    prune : {"auto", True, False}
+        Whether to leave out samples that cannot matter; the answer is the same up to rounding. As a cost model decides;
+        always, with an error where the kernel cannot be pruned; never.
 
     Returns
     -------
@@ -84,7 +88,7 @@ def local_mean(
     """
     problem = Problem.check(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
     checked = problem.values(values)
-    answer = engine.mean(problem, checked.reshape(len(checked), -1), empty)
+    answer = engine.mean(problem, checked.reshape(len(checked), -1), empty, prune=prune)
     answer = answer[:, 0] if checked.ndim == 1 else answer
     dtype = np.float32 if problem.dtype == checked.dtype == np.float32 else np.float64
     answer = problem.restore(answer, values, dtype)

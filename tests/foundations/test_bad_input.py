@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 import locbook as lb
-from locbook.engine import driver
+from locbook.engine import driver, fused_sweep
 
 X = np.arange(12.0).reshape(6, 2)
 Y = np.arange(6.0)
@@ -79,12 +79,13 @@ CASES = [
 
 @pytest.fixture
 def no_compiled_code(monkeypatch):
-    """Fail the test where the compiled loop is reached."""
+    """Fail the test where a compiled loop is reached."""
 
     def reached(*arguments):
         raise AssertionError("compiled code ran")
 
     monkeypatch.setattr(driver, "sweep", reached)
+    monkeypatch.setattr(fused_sweep, "fused_sweep", reached)
 
 
 def call(function, **changed):
@@ -123,6 +124,7 @@ def test_broken_masks(function, mask, no_compiled_code):
     [
         *((f, "empty", v) for f in ("local_mean", "local_weights", "explain") for v in ("zero", None, 1)),
         *((f, "empty", v) for f in ("smoother_matrix", "leave_one_out") for v in ("zero", None, 1)),
+        *((f, "prune", v) for f in ("local_mean", "log_density", "density") for v in ("never", None, 1)),
         ("leave_one_out", "method", "refit"), ("leave_one_out", "method", None),
         ("select_bandwidth", "method", "aic"),
         *(("explain", "top", v) for v in (0, 2.0, True, "3")),

@@ -209,3 +209,18 @@ def test_multiplicity_of_a_density_and_of_a_choice(name, seed):
         grid, a, b = np.intersect1d(ours.bandwidths, twice.bandwidths, return_indices=True)
         assert len(grid) >= 5
         np.testing.assert_allclose(ours.scores[a], twice.scores[b], rtol=1e-9)
+
+
+@pytest.mark.parametrize("ask", ["local_mean", "log_density", "density"])
+def test_pruning_changes_the_work_and_not_the_answer(ask):
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(1000, 2)), rng.normal(size=1000)
+    given = (x[:50], x, y) if ask == "local_mean" else (x[:50], x)
+    for kernel in (lb.uniform(0.3), lb.epanechnikov([0.2, 0.4])):
+        forced, never, auto = (
+            getattr(lb, ask)(*given, kernel, prune=prune) for prune in (True, False, "auto")
+        )
+        np.testing.assert_allclose(forced, never, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(auto, never, rtol=1e-12, atol=1e-14)
+    with pytest.raises(ValueError, match="prune=True"):  # it reaches every sample
+        getattr(lb, ask)(*given, lb.student_t(1.0, nu=3.0), prune=True)

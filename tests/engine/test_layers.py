@@ -1,0 +1,583 @@
+"""Each layer of the engine against its twin, in both float types: random numbers and nasty ones."""
+
+import ast
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+from numba import njit, types
+
+from locbook.engine import parts, vectors
+from locbook.engine.exponential import POWERS, exp
+from locbook.engine.fused import weigh_address, weigh_plain
+from locbook.engine.fused_sweep import HEADROOM
+from locbook.engine.panels import PANEL, pack, unpack
+from locbook.engine.parts import call
+from locbook.engine.scores import DISTANCE, PRODUCT, SCALED, scores_address, scores_plain
+from locbook.engine.sieve import sieve_address, sieve_plain
+from locbook.engine.values import lane_sums, row_sums, sums_plain
+from locbook.engine.vectors import COLUMN_VECTORS, ROWS, VALUE_ROWS, lowest_bit
+from locbook.kernels.profiles import log1p
+
+needs_vectors = pytest.mark.skipif(not vectors.ENABLED, reason="this processor takes the plain path")
+DTYPES = ["float32", "float64"]
+NUMBERS = np.random.default_rng
+
+
+@njit
+def call_part(address, arguments):
+    return call(address, *arguments)
+
+
+def over(function):
+    """The scalar function over an array, by a loop that LLVM may turn into vectors."""
+
+    @njit(error_model="numpy")
+    def loop(x, out):
+        for i in range(x.size):
+            out[i] = function(x[i])
+
+    def run(x):
+        x = np.asarray(x)
+        out = np.empty_like(x)
+        loop(x, out)
+        return out
+
+    return run
+
+
+def ulps(ours, exact):
+    """Errors in units of the last place of the exact results, objects of mpmath."""
+    unit = np.finfo(ours.dtype)
+    with mpmath.workdps(60):
+        errors = []
+        for got, want in zip(ours.ravel().tolist(), exact, strict=True):
+            exponent = max(mpmath.frexp(want)[1] - 1, unit.minexp)
+            errors.append(abs(mpmath.mpf(got) - want) / mpmath.ldexp(1, exponent - unit.nmant))
+        return np.array(errors, dtype=float)
+
+
+def exact_of(function, x):
+    with mpmath.workdps(60):
+        return [function(mpmath.mpf(v)) for v in np.asarray(x).ravel().tolist()]
+
+
+def around(points, dtype):
+    """The points and the floats on both sides."""
+    points = np.asarray(points, dtype=dtype)
+    return np.concatenate([points, *(np.nextafter(points, dtype(side)) for side in (-np.inf, np.inf))])
+
+
+# -- panels ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fill", [None, 0.0, -np.inf])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 127, 128, 129])
+def test_panels(n, dtype, fill):
+    for d in (0, 1, 5):
+        rows = NUMBERS(n).normal(size=(n, d)).astype(np.float32)
+        panels = pack(rows[:, ::-1], np.dtype(dtype), fill)
+        assert panels.shape == (-(-n // PANEL), d, PANEL)
+        assert panels.dtype == dtype
+        assert panels.flags.c_contiguous
+        np.testing.assert_array_equal(unpack(panels, n), rows[:, ::-1])
+        for i in (0, n // 2, n - 1):
+            np.testing.assert_array_equal(panels[i // PANEL, :, i % PANEL], rows[i, ::-1])
+        rest = unpack(panels, len(panels) * PANEL)[n:]
+        assert len(rest) == -n % PANEL
+        np.testing.assert_array_equal(
+            rest, np.broadcast_to(rows[-1, ::-1] if fill is None else fill, rest.shape)
+        )
+
+
+def test_queries_are_filled_up_by_the_last():
+    for n in range(1, 2 * ROWS + 1):
+        whole = vectors.whole_rows(np.arange(2.0 * n).reshape(n, 2))
+        assert len(whole) == -(-n // ROWS) * ROWS
+        np.testing.assert_array_equal(whole[n:, 0], [2.0 * n - 2] * (len(whole) - n))
+
+
+# -- vectors -----------------------------------------------------------------------------------------------------------
+
+
+@njit
+def _largest(row, n):
+    return vectors.largest(row, n)
+
+
+@pytest.mark.parametrize("function", [_largest, vectors._largest_plain], ids=["vectors", "plain"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_largest(dtype, function):
+    nothing, low = -np.inf, np.finfo(dtype).min
+    for n in (0, PANEL, 3 * PANEL):
+        row = np.full(n + PANEL, 9.0, dtype)  # what lies behind is not read
+        for some in (nothing, np.nan, np.inf, low, -0.5):
+            row[:n] = some
+            assert function(row, n) == (nothing if n == 0 or np.isnan(some) else some)
+        for background in (np.nan, nothing, low, -3.0):
+            for j in range(n):
+                row[:n] = background
+                row[j] = -2.5
+                assert function(row, n) == -2.5
+                row[j] = np.nan
+                assert function(row, n) == (nothing if np.isnan(background) else background)
+        row[:n] = NUMBERS(n).normal(size=n)
+        assert function(row, n) == row[:n].max(initial=nothing)
+
+
+def test_lowest_bit():
+    @njit
+    def lowest(mask):
+        return lowest_bit(mask)
+
+    rng = NUMBERS(0)
+    for bit in range(64):
+        for higher in (0, int(rng.integers(1 << 62)), -1):
+            mask = np.array([(higher << (bit + 1) | 1 << bit) & (1 << 64) - 1], np.uint64).view(np.int64)[0]
+            assert lowest(mask) == bit
+    assert lowest(np.int64(0)) == 64
+
+
+# -- elementary functions ------------------------------------------------------------------------------------------------
+
+
+def test_exponential_over_the_whole_range():
+    rng = NUMBERS(1)
+    x = np.concatenate(
+        [
+            rng.uniform(-745, 709.7, 3000),
+            rng.uniform(-745.2, -708, 1000),  # denormal results
+            rng.uniform(-1, 1, 1000) * 10.0 ** rng.uniform(-300, 0, 1000),
+            around(np.arange(-2149, 2048) * (0.5 * math.log(2.0)), np.float64),  # the power of two changes
+        ]
+    )
+    x = x[x < math.log(np.finfo(float).max)]
+    error = ulps(over(exp)(x), exact_of(mpmath.exp, x))
+    assert error.max() <= 1.0, (x[error.argmax()], error.max())
+
+
+def test_exponential_at_the_ends():
+    largest = 709.782712893384  # the exponential of the next float is beyond all
+    x = np.array([0.0, -0.0, 5e-324, -5e-324, -745.2, -750.0, -1e308, -np.inf, np.nextafter(largest, 800), 710.0])
+    np.testing.assert_array_equal(over(exp)(x), [1, 1, 1, 1, 0, 0, 0, 0, np.inf, np.inf])
+    np.testing.assert_array_equal(over(exp)(np.array([1e308, np.inf, np.nan])), [np.inf, np.inf, np.nan])
+    assert ulps(over(exp)(np.array([largest])), exact_of(mpmath.exp, [largest]))[0] <= 1.0
+
+
+def powers_of_two(t):
+    """2^t by the fused kernel: products of samples of one column with 1, slope 1."""
+    dtype = t.dtype
+    panels, one = pack(t[:, None], dtype), np.ones((ROWS, 1), dtype)
+    count = len(panels)
+    weights, lanes = np.empty((ROWS, count * PANEL), dtype), np.empty((ROWS, 2, 64 // dtype.itemsize), dtype)
+    given = (
+        *(one, 0, panels, 0, count, np.zeros((count, PANEL), dtype), np.ones(ROWS, dtype)),
+        *(np.zeros(ROWS, dtype), np.ones(1, dtype), np.empty((count, 0, PANEL), dtype), lanes, weights),
+    )
+    call_part(weigh_address(dtype.name, PRODUCT, False, 0, True), given)
+    assert (weights == weights[0]).all() or np.isnan(weights).any()
+    return weights[0, : len(t)]
+
+
+@needs_vectors
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_power_of_two_over_the_whole_range(dtype):
+    kind, rng = np.dtype(dtype).type, NUMBERS(2)
+    smallest, end = POWERS[kind().itemsize].smallest, float(np.finfo(dtype).maxexp)
+    halves = np.arange(2 * smallest, 2 * end) / 2
+    t = np.concatenate(
+        [
+            rng.uniform(smallest, end - 0.1, 3000),
+            rng.uniform(-2, 2, 3000),
+            rng.uniform(-1, 1, 500) * 10.0 ** rng.uniform(-30, 0, 500),
+            around(halves, kind),
+        ]
+    ).astype(dtype)
+    t = t[(t >= smallest) & (t < end)]
+    ours = powers_of_two(t)
+    error = ulps(ours, exact_of(lambda v: mpmath.power(2, v), t))
+    assert error.max() <= 1.0, (t[error.argmax()], error.max())
+    whole = np.arange(smallest, end, dtype=dtype)
+    np.testing.assert_array_equal(powers_of_two(whole), np.ldexp(kind(1), whole.astype(int)))
+    below = np.array([np.nextafter(kind(smallest), kind(-np.inf)), 2 * smallest, -1e30, -np.inf, np.nan], dtype)
+    np.testing.assert_array_equal(powers_of_two(below), np.zeros(5))
+    assert end > HEADROOM
+
+
+def test_logarithm_of_one_plus_x():
+    rng = NUMBERS(3)
+    x = np.concatenate(
+        [
+            10.0 ** rng.uniform(-320, 308, 3000),
+            10.0 ** rng.uniform(-18, 1, 3000),
+            around(2.0 ** np.arange(-60, 1024), np.float64),
+            around(math.sqrt(0.5) * 2.0 ** np.arange(1, 1024) - 1, np.float64),
+            around([1e16, np.finfo(float).max / 2, 1.1e-16, 2.2e-16], np.float64),
+            [5e-324, 2.3e-308, np.finfo(float).max],
+        ]
+    )
+    error = ulps(over(log1p)(x), exact_of(mpmath.log1p, x))
+    assert error.max() <= 2.0, (x[error.argmax()], error.max())
+    np.testing.assert_array_equal(over(log1p)(np.array([0.0, np.inf])), [0.0, np.inf])
+
+
+# -- scores ------------------------------------------------------------------------------------------------------------
+
+#: Queries (8, 5) and samples (n, 5).
+POINTS = {
+    "normal": lambda rng, n: (rng.normal(size=(8, 5)), rng.normal(size=(n, 5))),
+    "offset": lambda rng, n: (rng.normal(size=(8, 5)) + 1e6, rng.normal(size=(n, 5)) + 1e6),
+    "scales": lambda rng, n: (
+        rng.normal(size=(8, 5)) * 10.0 ** np.arange(-8, 7, 3),
+        rng.normal(size=(n, 5)) * 10.0 ** np.arange(-8, 7, 3),
+    ),
+    "equal": lambda rng, n: (np.full((8, 5), 0.1), np.full((n, 5), 0.1)),
+    "tiny": lambda rng, n: (rng.normal(size=(8, 5)) * 1e-30, rng.normal(size=(n, 5)) * 1e-30),
+}
+
+
+def score_size(q, x, factors, kind):
+    """Sum of the magnitudes of what is added up for a score."""
+    return scores_plain(np.abs(q), np.abs(x), factors, kind) if kind == PRODUCT else scores_plain(q, x, factors, kind)
+
+
+@needs_vectors
+@pytest.mark.parametrize("name", POINTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", [DISTANCE, SCALED, PRODUCT])
+def test_scores(kind, dtype, name):
+    q, x = POINTS[name](NUMBERS(4), 5 * PANEL - 3)
+    q, panels = q.astype(dtype), pack(x, np.dtype(dtype))
+    for columns in ([0, 1, 2, 3, 4], [3], [4, 0, 2], []):
+        used = np.array(columns, dtype=np.int64)
+        others = np.setdiff1d(np.arange(5), used)
+        broken, broken_q = panels.copy(), q.copy()
+        broken[:, others] = broken_q[:, others] = np.nan  # what is not asked for is not read
+        factors = NUMBERS(5).uniform(0.1, 9.0, len(used)).astype(dtype)
+        first, count, row = 1, 3, 4
+        out = np.full((ROWS, count * PANEL + 7), -7.0, dtype)
+        given = (broken_q, row, broken, first, count, used, factors, out)
+        assert call_part(scores_address(dtype, kind), given) == 0
+        wide = [part.astype(np.float64) for part in (q[row:, used], panels[first : first + count, used], factors)]
+        bound = (len(used) + 4) * np.finfo(dtype).eps * score_size(*wide, kind) + np.finfo(dtype).tiny
+        assert (np.abs(out[:, :-7] - scores_plain(*wide, kind)) <= bound).all()
+        assert (out[:, -7:] == -7.0).all()
+
+
+def test_scores_by_hand():
+    q, x = np.array([[1.0, 2.0]]), np.full((1, 2, PANEL), 4.0)
+    f = np.array([1.0, 0.5])
+    assert [scores_plain(q, x, f, kind)[0, 0] for kind in (DISTANCE, SCALED, PRODUCT)] == [13.0, 10.0, 12.0]
+
+
+# -- the fused kernel --------------------------------------------------------------------------------------------------
+
+#: Kind of score, root, columns of values, whether weights are stored: what the engine asks for.
+WEIGHS = [
+    *((kind, False, n_values, n_values == 0) for kind in (DISTANCE, SCALED, PRODUCT) for n_values in (0, 2)),
+    (DISTANCE, True, 0, True),
+    (DISTANCE, True, 1, False),
+    (SCALED, True, 0, False),
+    (PRODUCT, False, 1, True),
+]
+
+
+@needs_vectors
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("kind", "root", "n_values", "store"), WEIGHS)
+def test_weigh(kind, root, n_values, store, dtype):
+    unit, smallest = np.finfo(dtype).eps, POWERS[np.dtype(dtype).itemsize].smallest
+    part = weigh_address(dtype, kind, root, n_values, store)
+    for case in ("normal", "offset", "equal", "far", "nobody"):
+        rng = NUMBERS(6)
+        q, x = POINTS[case if case in POINTS else "normal"](rng, 4 * PANEL - 9)
+        first, count, row = 1, 3, 4
+        q, panels = q.astype(dtype), pack(x, np.dtype(dtype))
+        bias = pack(rng.uniform(-3, 3, (len(x), 1)), np.dtype(dtype), fill=-np.inf)[:, 0]
+        bias[2, 5:60:7] = -np.inf
+        if case == "nobody":
+            bias[:] = -np.inf
+        slope = rng.uniform(-1, -0.1, 8).astype(dtype) * (-1 if kind == PRODUCT else 1)
+        factors = rng.uniform(0.2, 2.0, 5).astype(dtype)
+        wide = [part.astype(np.float64) for part in (q[row:], panels[first : first + count])]
+        wide_bias, wide_slope, wide_factors = (a.astype(np.float64) for a in (bias[first:], slope, factors))
+        score = scores_plain(*wide, wide_factors, kind)
+        score = np.sqrt(score) if root else score
+        # near the largest exponent, or so far below it that most are 0
+        shift = np.full(8, 5.0 if case == "equal" else 0.0, dtype)
+        shift[row:] = (wide_slope[row:, None] * score).max(1) + (900.0 if case == "far" else 0.0)
+        values = rng.normal(size=(4, n_values + 1, PANEL)).astype(dtype)
+        n_lanes = vectors.VECTOR_BYTES // np.dtype(dtype).itemsize
+        lanes = np.full((8, 2 + n_values, n_lanes), np.nan, dtype)
+        weights = np.full((8, count * PANEL + 5), -7.0, dtype)
+        given = q, row, panels, first, count, bias, slope, shift, factors, values, lanes, weights
+        assert call_part(part, given) == 0
+
+        expected = weigh_plain(*wide, wide_bias[:count], wide_slope[row:], shift[row:].astype(float), wide_factors, kind, root)
+        size = np.abs(wide_slope[row:, None]) * score_size(*wide, wide_factors, kind) ** (0.5 if root else 1.0)
+        size += np.abs(shift[row:, None].astype(float)) + 3
+        wrong = 12 * unit * size  # of an exponent
+        seen = expected[1] > 2.0 ** (smallest + 1)
+        top = lanes[row:, 0].max(1)
+        np.testing.assert_array_equal(np.isinf(top), np.isinf(expected[0]))
+        finite = np.isfinite(top)
+        assert (np.abs(top - expected[0])[finite] <= wrong.max(1)[finite]).all()
+        bound = np.expm1(wrong) + 2 * unit
+        cut = np.where(seen, expected[1], 0.0)
+        off = bound * cut + 2.0 ** (smallest + 2)
+        if store:
+            assert (np.abs(weights[row:, :-5] - cut) <= off).all(), case
+            assert (weights[row:, -5:] == -7.0).all()
+        assert (weights[: row if store else 8] == -7.0).all()
+        known = values[first : first + count].transpose(1, 0, 2).reshape(n_values + 1, -1).astype(float)
+        for e, factor in enumerate([np.ones(count * PANEL), *known[:n_values]]):
+            allowed = (off + 64 * unit * cut) @ np.abs(factor)
+            assert (np.abs(lanes[row:, 1 + e].sum(1) - cut @ factor) <= allowed).all(), (case, e)
+        assert np.isnan(lanes[:row]).all()
+        if case in ("normal", "equal", "offset"):
+            assert cut.sum(1).min() > 0.1  # the test is about something
+        if case == "nobody":
+            assert (top == -np.inf).all()
+            assert (lanes[row:, 1:] == 0).all()
+
+
+# -- the value kernels -------------------------------------------------------------------------------------------------
+
+
+def _value_problem(dtype, whole, queries):
+    """Weights (queries, 3 panels) and values (4 panels, 9); whole numbers, whose sums are exact, or cancelling ones."""
+    rng = NUMBERS(7)
+    weights, values = rng.uniform(0, 1, (queries, 3 * PANEL)), rng.normal(size=(4 * PANEL, 9 * 16))
+    if whole:
+        weights, values = rng.integers(0, 9, weights.shape), rng.integers(-9, 10, values.shape)
+    else:
+        values *= 10.0 ** rng.uniform(-6, 6, values.shape)
+    return weights.astype(dtype), values.astype(dtype)
+
+
+def _check_sums(ours, before, weights, values, dtype, whole):
+    weights, values = weights.astype(float), values.astype(float)
+    right = before + sums_plain(weights, values)
+    if whole:
+        np.testing.assert_array_equal(ours, right)
+    else:
+        bound = len(values) * np.finfo(dtype).eps * (1 + sums_plain(np.abs(weights), np.abs(values)))
+        assert (np.abs(ours - right) <= bound).all()
+
+
+@needs_vectors
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_columns", [1, COLUMN_VECTORS])
+def test_lane_sums(n_columns, dtype, whole):
+    @njit
+    def add(weights, row, values, first, count, column, lanes):
+        lane_sums(n_columns, weights, row, values, first, count, column, lanes)
+
+    weights, values = _value_problem(dtype, whole, 2 * ROWS)
+    width, panels = vectors.VECTOR_BYTES // np.dtype(dtype).itemsize, pack(values[:, :9], np.dtype(dtype))
+    for row, first, count, column in ((0, 0, 3, 0), (ROWS, 1, 2, 3), (2, 3, 1, 9 - n_columns), (1, 2, 0, 0)):
+        lanes = np.full((2 * ROWS, 9, width), 3.0, dtype)
+        add(weights, row, panels, first, count, column, lanes)
+        rows, columns = slice(row, row + ROWS), slice(column, column + n_columns)
+        some = values[first * PANEL : (first + count) * PANEL, columns]
+        _check_sums(lanes[rows, columns].sum(2), 3.0 * width, weights[rows, : count * PANEL], some, dtype, whole)
+        lanes[rows, columns] = 3.0
+        assert (lanes == 3.0).all()
+
+
+@needs_vectors
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_vectors", [1, COLUMN_VECTORS])
+def test_row_sums(n_vectors, dtype, whole):
+    @njit
+    def add(weights, row, values, first, count, column, sums):
+        row_sums(n_vectors, weights, row, values, first, count, column, sums)
+
+    weights, values = _value_problem(dtype, whole, 2 * VALUE_ROWS)
+    width = n_vectors * vectors.VECTOR_BYTES // np.dtype(dtype).itemsize
+    for row, first, count, column in ((0, 0, 130, 0), (VALUE_ROWS, 7, 101, 16), (2, 255, 1, 3), (1, 9, 0, 0)):
+        sums = np.full((2 * VALUE_ROWS, values.shape[1]), 3.0, dtype)
+        add(weights, row, values, first, count, column, sums)
+        rows, columns = slice(row, row + VALUE_ROWS), slice(column, column + width)
+        some = values[first : first + count, columns]
+        _check_sums(sums[rows, columns], 3.0, weights[rows, :count], some, dtype, whole)
+        sums[rows, columns] = 3.0
+        assert (sums == 3.0).all()
+
+
+# -- the sieve ---------------------------------------------------------------------------------------------------------
+
+
+def _sieved(kind, q, panels, first, count, row, bias, limits):
+    """Scores and a truth value for each sample."""
+    out, passed = np.full((ROWS, count * PANEL), np.nan), np.full((ROWS, count + 1), 77, np.int64)
+    if kind == PRODUCT:
+        out = np.empty((0, 0), np.float32)
+    given = q, row, panels, first, count, bias, limits, out, passed
+    assert call_part(sieve_address(kind), given) == 0
+    assert (passed[:, count] == 77).all()
+    bits = passed[:, :count, None].view(np.uint64) >> np.arange(PANEL, dtype=np.uint64) & np.uint64(1)
+    return out, bits.reshape(ROWS, -1).astype(bool)
+
+
+@needs_vectors
+@pytest.mark.parametrize("kind", [DISTANCE, PRODUCT])
+def test_sieve(kind):
+    dtype = np.float64 if kind == DISTANCE else np.float32
+    limits = np.array([[3.0], [-np.inf], [np.inf], [np.nan], [0.0], [-4.0], [6.0], [11.0]], dtype)
+    for d in (1, 2, 7):
+        rng = NUMBERS(8)
+        q, x = rng.integers(-2, 3, (8, d)).astype(dtype), rng.integers(-2, 3, (5 * PANEL, d)).astype(dtype)
+        panels, bias = pack(x, dtype), rng.integers(-2, 3, (5, PANEL)).astype(dtype)
+        bias[3, 20:40] = -np.inf
+        for row, first, count in ((0, 0, 5), (4, 1, 3), (2, 4, 1), (3, 2, 2)):
+            some, own = panels[first : first + count], slice(row, row + ROWS)
+            out, ours = _sieved(kind, q, panels, first, count, row, bias, limits[own, 0])
+            with np.errstate(invalid="ignore"):
+                twin = sieve_plain(q[own], some, bias[first : first + count], limits[own].repeat(count, 1), kind)
+            np.testing.assert_array_equal(ours, twin)
+            if kind == DISTANCE:
+                np.testing.assert_array_equal(out, scores_plain(q[own], some, np.ones(d), kind))
+    assert ours.any()
+    assert not ours.all()
+
+
+@needs_vectors
+def test_sieve_of_distances_compares_what_it_writes():
+    rng = NUMBERS(9)
+    q, x = rng.normal(size=(ROWS, 3)) + 1e5, rng.normal(size=(4 * PANEL, 3)) + 1e5
+    panels, no_bias = pack(x, np.float64), np.empty((0, 0))
+    out, _ = _sieved(DISTANCE, q, panels, 0, 4, 0, no_bias, np.zeros(ROWS))
+    np.testing.assert_allclose(out, ((q[:, None] - x) ** 2).sum(2), rtol=1e-14)
+    for rank in (0, 17, 255):
+        limits = np.sort(out, axis=1)[:, rank]
+        again, ours = _sieved(DISTANCE, q, panels, 0, 4, 0, no_bias, limits)
+        np.testing.assert_array_equal(again, out)
+        np.testing.assert_array_equal(ours, out <= limits[:, None])  # the limit itself passes
+        _, fewer = _sieved(DISTANCE, q, panels, 0, 4, 0, no_bias, np.nextafter(limits, 0))
+        np.testing.assert_array_equal(ours.sum(1) - fewer.sum(1), np.ones(ROWS))
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_exception_in_a_part_is_passed_on():
+    def part(factor):
+        @njit(error_model="numpy")
+        def times(n):
+            if n < 0:
+                raise ValueError("n must not be negative")
+            return factor * n
+
+        return times
+
+    twice, thrice = part(2), part(3)
+    first = parts.address(twice, types.int64)
+    assert first == parts.address(twice, types.int64)
+    assert first != parts.address(thrice, types.int64)
+    assert call_part(first, (21,)) == 42
+    assert call_part(parts.address(thrice, types.int64), (21,)) == 63
+    with pytest.raises(ValueError, match="n must not be negative"):
+        call_part(first, (-1,))
+    assert call_part(first, (4,)) == 8  # and all goes on
+
+
+PARTS = """
+from locbook.engine import named, sieve, scores, vectors
+addresses = [named.metric_address(code) for code in (0, 1)] + [named.profile_address(code) for code in (2, 12)]
+if vectors.ENABLED:
+    addresses += [scores.scores_address("float64", kind) for kind in (0, 2)] + [sieve.sieve_address(0)]
+assert len(set(addresses)) == len(addresses)
+"""
+
+
+def test_parts_are_compiled_once_for_all_processes(tmp_path):
+    def files():
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        subprocess.run([sys.executable, "-c", PARTS], check=True, env=environment, cwd=Path(__file__).parents[2])
+        return {f: f.stat().st_mtime_ns for f in tmp_path.rglob("*") if f.is_file()}
+
+    first = files()
+    # two numbers in the closure of one function: machine code for each
+    assert sum(f.name.startswith("named.metric_address.") and f.suffix == ".nbc" for f in first) == 2
+    assert files() == first  # nothing is compiled again, nothing is left
+
+
+# -- the disk cache knows what it is made from -----------------------------------------------------------------------------
+
+ROOT = Path(parts.__file__).parents[1]
+
+
+class Source:
+    """The top-level names of a module of ours, and what each name in it stands for."""
+
+    def __init__(self, name):
+        self.name, self.tree = name, ast.parse((ROOT / f"{name.replace('.', '/')}.py").read_text())
+        self.defined, self.imported = {}, {}
+        for node in self.tree.body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                self.defined[node.name] = node
+            elif isinstance(node, ast.Assign):
+                self.defined |= {name.id: node for name in ast.walk(node.targets[0]) if isinstance(name, ast.Name)}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                package = self.name.split(".")[: -node.level]
+                base = ".".join([*package, *(node.module or "").split(".")]).strip(".")
+                for one in node.names:
+                    module = f"{base}.{one.name}".strip(".")
+                    whole = (ROOT / f"{module.replace('.', '/')}.py").exists()
+                    self.imported[one.asname or one.name] = (module, None) if whole else (base, one.name)
+
+    def resolve(self, node):
+        """Module and name that an expression stands for, or None."""
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module, name = self.imported.get(node.value.id, (None, None))
+            return (module, node.attr) if module and name is None else None
+        if isinstance(node, ast.Name):
+            found = self.imported.get(node.id)
+            return found if found and found[1] else (self.name, node.id) if node.id in self.defined else None
+        return None
+
+
+def modules_behind(sources, module, node, seen):
+    """All modules whose functions and numbers are compiled into a function."""
+    for inner in ast.walk(node):
+        found = sources[module].resolve(inner)
+        if found is None or found in seen or not (ROOT / f"{found[0].replace('.', '/')}.py").exists():
+            continue
+        seen.add(found)
+        source = sources.setdefault(found[0], Source(found[0]))
+        if isinstance(source.defined.get(found[1]), (ast.FunctionDef, ast.ClassDef)):
+            modules_behind(sources, found[0], source.defined[found[1]], seen)
+    return {module for module, _ in seen}
+
+
+def made_from_calls():
+    for path in sorted((ROOT / "engine").glob("*.py")):
+        name = f"engine.{path.stem}"
+        source = Source(name)
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "made_from":
+                yield name, source, node
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "node"),
+    [pytest.param(*found, id=f"{found[0]}-{found[2].lineno}") for found in made_from_calls()],
+)
+def test_compiled_code_is_tied_to_every_file_that_it_is_made_from(name, source, node):
+    function = node.args[0].id
+    inner = next(
+        n for n in ast.walk(source.tree) if isinstance(n, ast.FunctionDef) and n.name == function and n.decorator_list
+    )
+    stated = {source.imported[argument.id][0] for argument in node.args[1:]}
+    needed = modules_behind({name: source}, name, inner, set()) - {name, "engine.parts"}
+    assert needed <= stated, f"{function} of {name}: a change of {sorted(needed - stated)} is not seen"
