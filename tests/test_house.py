@@ -164,6 +164,14 @@ def test_documents_name_what_exists():
         assert set(re.findall(r"\bmake ([a-z]+)\b(?=`|\s+#|\n| [A-Z])", read(name))) <= targets, name
 
 
+def test_reading_guide_of_the_engine_names_each_file():
+    from locbook import engine
+
+    guide = re.findall(r"^``(\w+)`` ", engine.__doc__, re.MULTILINE)
+    files = [path.stem for path in (ROOT / "locbook" / "engine").glob("*.py") if path.stem != "__init__"]
+    assert sorted(guide) == sorted(files)
+
+
 def test_ci_runs_the_commands_of_the_readme():
     script = read(".ci/run")
     assert [line.split()[1] for line in script.splitlines() if line.startswith("make ")] == [

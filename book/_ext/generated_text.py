@@ -159,14 +159,12 @@ def _title(group):
 
 
 def _introduction(group):
-    """The module of a group, so that one can refer to it, and the first paragraph of its text."""
+    """The module of a group, so that one can refer to it, and its text."""
     name = f"locbook.{group}"
     if importlib.util.find_spec(name) is None:
         return []
-    first = (inspect.getdoc(importlib.import_module(name)) or "").partition(
-        "\n\n"
-    )[0]
-    return ["```{eval-rst}", f".. py:module:: {name}", "", first, "```"]
+    text = inspect.getdoc(importlib.import_module(name)) or ""
+    return ["```{eval-rst}", f".. py:module:: {name}", "", text, "```"]
 
 
 def _short(name):

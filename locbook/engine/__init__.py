@@ -1,9 +1,65 @@
-"""One engine: streamed, kernel-weighted reductions over samples.
+r"""One engine: streamed, kernel-weighted reductions over samples.
 
-A model says *what* to reduce (:mod:`locbook.engine.reductions`); the engine decides *how*: the kernel becomes a
-program (:mod:`~locbook.engine.plan`, :mod:`~locbook.engine.program`), blocks and threads walk the samples
-(:mod:`~locbook.engine.driver`), one compiled loop weighs and accumulates (:mod:`~locbook.engine.sweep`). The plain
-NumPy twins stand in :mod:`locbook.engine.reference`.
+**How to read it.** For every few queries and every tile of samples: score, weight, add up. The files in this order.
+Whoever follows the Gaussian local mean alone reads ``weights`` and ``mean`` in ``reference``, ``mean`` in
+``reductions``, ``evaluate`` in ``program``, ``sweep``, and then ``weigh_plain`` in ``fused`` beside ``_weigh``, its
+vector kernel.
+
+================  ==================================================================================================
+file              what it is for
+================  ==================================================================================================
+``reference``     the NumPy twins: what is meant, every weight in memory
+``reductions``    the functions that models call: what is added up, which path does it, who has no neighbour
+``problem``       the arguments, checked once at the border
+..                *the portable path, plain Numba: any kernel, any processor*
+``panels``        64 samples side by side, so that a loop over them is a loop over vectors
+``parts``         compiled functions that are called by their address: nothing is compiled before it is needed
+``named``         the named distances and profiles as parts
+``user``          a user's profile or distance as a part
+``program``       a kernel as a few steps of a stack machine, and the function that runs them
+``plan``          from the kernel's expression to these steps
+``sweep``         the one loop, and what each reduction does in it
+``driver``        chunks of samples, blocks of queries
+``pool``          the threads
+..                *the vector kernels: registers, by hand; in each file the plain twin stands first*
+``exponential``   2 to the power of t, a polynomial and a shift of bits
+``vectors``       vectors of numbers over LLVM, a method for each instruction; which processors have them
+``scores``        squared distances and inner products of four queries and a panel
+``fused``         score, weight and sum in one go, for one Gaussian, Laplace or softmax leaf
+``values``        weights times values, where there are many columns of them
+``moments``       the moments of local lines, in few columns
+``fused_sweep``   the loop around ``fused``: running maximum, sums in float64 between tiles
+``leaf``          which kernels are such a leaf; float32 where it holds, else float64
+..                *leaving samples out: the same answer from fewer distances*
+``pruning``       boxes around panels, and what cannot be in reach of them; the cost model
+``reach``         how far a kernel reaches, and whether it pays
+``pruned_sweep``  both loops once more, over the panels that are left
+``sieve``         which samples of a panel pass a limit, as 64 bits
+``nearest``       the k nearest, by the sieve
+``compact``       sums of a compact kernel, by the sieve
+================  ==================================================================================================
+
+**Accuracy.** Every number given is taken as exact, float32 included; Euclidean distances are sums of squared
+differences. With :math:`u = 2^{-53}`, the log-weight t of a sample is wrong by at most :math:`(d + 8)\,u\,|t| +
+8u\,(1 + |t|)`. For softmax :math:`|t|` is :math:`\sum_c |q_c k_c| / \tau`, in products it is the sum of the factors'; a
+bandwidth matrix multiplies the first term by its condition number; for a profile that is no exponential the first term
+is an error of the squared distance, :math:`(d + 8)\,u` of it. Hence, with the normalised weights p, the exact mean y,
+the range R of the values that take part and :math:`\varepsilon_i = 2 p_i\,|\Delta t_i|`,
+
+- a local mean is within :math:`\min(R, \sum_i \varepsilon_i |y_i - y|) + (16 + 2\sqrt n)\,u \sum_i p_i |y_i| + F R` and
+  two units in the last place, and never beyond the values that take part;
+- a log-density is within :math:`\sum_i \varepsilon_i + (16 + 2\sqrt n)\,u + (F + 8u)(1 + S)` and one unit in the last
+  place, S the sum of the magnitudes of what is added up;
+- a distance is within :math:`(d/2 + 4)\,u` of itself down to 1e-153, below which squares underflow.
+
+F is 0 for float64 and 1e-5 for float32 input: the one leaf of ``fused`` is computed in float32 where that holds, all
+else in float64, moments always. Coordinates beyond 1e150 are refused where a square overflows.
+``tests/engine/exact.py`` states these bounds in code; ``tests/engine/test_accuracy.py`` holds the engine to them with
+50 digits.
+
+**Same bits.** An answer is the same to the bit for any number of threads and any block of queries, in every run. Where
+samples are left out the sums run in another order, which may depend on the queries that are asked together, and with it
+the rounding; under ``prune=False`` a query's answer depends on no other query.
 """
 
 from .pool import get_num_threads, set_num_threads

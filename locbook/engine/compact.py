@@ -9,14 +9,13 @@ other queries share its block, to the bit.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ..kernels import base
 from ..kernels.bandwidth import VaryingBandwidth
 from ..kernels.metrics import EUCLIDEAN
-from . import named, pruning, vectors
+from . import named, vectors
 from .panels import PANEL, pack
-from .parts import JIT, call, made_from
+from .parts import call, inner, jit
 from .pool import get_num_threads, run_tasks
 from .problem import Problem
 from .pruning import active_panels, box_distance
@@ -31,7 +30,7 @@ FEW = 0.1
 TASK, GATHERED = 32 * BLOCK, 512
 
 
-@njit(**JIT)
+@inner
 def _weigh(profile, shape, squared, row, found, n, multiplicity, values, i, total, sums):
     call(profile, row, n, shape, squared)
     for j in range(n):
@@ -42,7 +41,7 @@ def _weigh(profile, shape, squared, row, found, n, multiplicity, values, i, tota
             sums[i, c] += w * values[k, c]
 
 
-@njit(**JIT)
+@jit
 def compact_sweep(
     sieve, profile, shape, queries, squared, panels, multiplicity, values, first_block, blocks, fours, boxes, scale,
     metric, reach, slack, total, sums,
@@ -72,7 +71,16 @@ def compact_sweep(
         stop = min(start + BLOCK, b)
         counts[:] = 0
         some, limit = active_panels(
-            blocks[0], blocks[1], first_block + start // BLOCK, boxes[0], boxes[1], scale, metric, -1, reach, slack
+            blocks[0],
+            blocks[1],
+            first_block + start // BLOCK,
+            boxes[0],
+            boxes[1],
+            scale,
+            metric,
+            -1,
+            reach,
+            slack,
         )
         for panel in some:
             size = min(PANEL, n - panel * PANEL)
@@ -107,13 +115,14 @@ def compact_sweep(
     return 0
 
 
-made_from(compact_sweep, pruning, vectors)
-
-
 def compact_leaf(problem: Problem) -> base.RadialKernel | None:
     """The leaf, if the kernel is one named profile with a bounded support over a Euclidean distance; else None."""
     kernel = problem.kernel
-    if not isinstance(kernel, base.RadialKernel) or kernel.named is None or not np.isfinite(kernel.named.support):
+    if (
+        not isinstance(kernel, base.RadialKernel)
+        or kernel.named is None
+        or not np.isfinite(kernel.named.support)
+    ):
         return None
     ruler = kernel.ruler
     simple = np.ndim(ruler) == 0 if not isinstance(ruler, VaryingBandwidth) else ruler.side == "query"
@@ -128,7 +137,11 @@ def sum_compact(
     m = len(problem.queries)
     total, sums = np.zeros(m), np.zeros((m, values.shape[1]))
     ruler = kernel.ruler
-    widths = ruler if np.ndim(ruler) == 0 and not isinstance(ruler, VaryingBandwidth) else problem.of_queries(ruler.values)
+    widths = (
+        ruler
+        if np.ndim(ruler) == 0 and not isinstance(ruler, VaryingBandwidth)
+        else problem.of_queries(ruler.values)
+    )
     squared = np.broadcast_to(np.square(np.asarray(widths, dtype=np.float64)), (m,))[pruned.queries]
     panels = pack(pruned.points, np.float64)
     known = np.ascontiguousarray(values[pruned.samples], dtype=np.float64)

@@ -63,7 +63,9 @@ def _multiplicity(reduction: int, problem: Problem, plan: Plan) -> tuple[np.ndar
     weight = problem.sample_weight
     if weight is None:
         return np.empty(0), 1.0
-    if reduction == TOP:  # scores are not weights: only a multiplicity of 0 matters, and takes the sample away
+    if (
+        reduction == TOP
+    ):  # scores are not weights: only a multiplicity of 0 matters, and takes the sample away
         return np.where(weight > 0, 0.0, -np.inf), 1.0
     if plan.program.log:
         with np.errstate(divide="ignore"):
@@ -153,7 +155,11 @@ def run(
         return bad
 
     def packed(columns: np.ndarray | slice) -> tuple:
-        ids = np.arange(columns.start, columns.stop) if isinstance(columns, slice) else _contiguous(columns, np.int64)
+        ids = (
+            np.arange(columns.start, columns.stop)
+            if isinstance(columns, slice)
+            else _contiguous(columns, np.int64)
+        )
         some = no_values[:, :0].repeat(len(ids), 0) if values is None else values[columns]
         return (
             ids,
@@ -174,7 +180,8 @@ def run(
             now = packed(pruned.samples)
             bad = sum(
                 run_tasks(
-                    lambda some: walk(some.start, pruned.queries[some], pruned.samples, now), _slices(m, block)
+                    lambda some: walk(some.start, pruned.queries[some], pruned.samples, now),
+                    _slices(m, block),
                 )
             )
         elif reduction == DIAGONAL:  # a block meets its own rows only
@@ -185,7 +192,9 @@ def run(
     except Exception as error:
         if not plan.users:
             raise
-        raise ValueError(f"kernel {problem.kernel!r}: a user's function raised an exception: {error!r}") from error
+        raise ValueError(
+            f"kernel {problem.kernel!r}: a user's function raised an exception: {error!r}"
+        ) from error
     if not plan.program.log:
         state.shift[:] = np.log(unit)
     if bad:

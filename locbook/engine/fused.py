@@ -18,12 +18,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
-from . import exponential, scores, vectors
 from .panels import PANEL
-from .parts import JIT, address, made_from
+from .parts import address, inner
 from .scores import score_columns, scores_plain, vector_groups
 from .vectors import ROWS, Vectors
 
@@ -62,23 +61,23 @@ def weigh_plain(
 def _weigh(
     typing_context,
     kind, root, n_values, store,
-    queries, row, panels, first, count, bias, slope, shift, factors, values, lanes, weights,
+    queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights,
 ):  # fmt: skip
     constants = kind, root, n_values, store
-    arguments = queries, row, panels, first, count, bias, slope, shift, factors, values, lanes, weights
+    arguments = queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights
     signature = types.void(*constants, *arguments)
 
     def generate(context, builder, sig, numbers):
         score_kind, rooted, n_columns, stored = (constant.literal_value for constant in constants)
-        q, first_row, x, first_panel, n_panels, b, a, c, f, y, out, w = numbers[4:]
+        q, first_row, first_line, x, first_panel, n_panels, b, a, c, f, y, out, w = numbers[4:]
         v = Vectors(context, builder, panels.dtype)
         q, x, b, a, c, f, y, out, w = (
             v.array(sig.args[4 + k], number)
-            for k, number in zip((0, 2, 5, 6, 7, 8, 9, 10, 11), (q, x, b, a, c, f, y, out, w), strict=True)
+            for k, number in zip((0, 3, 6, 7, 8, 9, 10, 11, 12), (q, x, b, a, c, f, y, out, w), strict=True)
         )
-        rows = [v.plus(first_row, i) for i in range(ROWS)]
+        rows, lines = ([v.plus(start, i) for i in range(ROWS)] for start in (first_row, first_line))
         slopes = [v.broadcast(a.at(r)) for r in rows]
-        shifts = [v.broadcast(c.at(r)) for r in rows]
+        shifts = [v.broadcast(c.at(line)) for line in lines]
         top, total = v.variables(ROWS, start=-np.inf), v.variables(ROWS)
         sums = v.variables(ROWS, n_columns)
         with v.loop(n_panels) as p:
@@ -97,35 +96,36 @@ def _weigh(
                         for e, value in enumerate(known):
                             v.set(sums[i][e], v.multiply_add(weight, value, v.get(sums[i][e])))
                         if stored:
-                            v.store(weight, w.at(rows[i], v.plus(start, part)))
+                            v.store(weight, w.at(lines[i], v.plus(start, part)))
         for i in range(ROWS):
             for e, variable in enumerate([top[i], total[i], *sums[i]]):
-                v.store(v.get(variable), out.at(rows[i], e, 0))
+                v.store(v.get(variable), out.at(lines[i], e, 0))
         return context.get_dummy_value()
 
     return signature, generate
 
 
 def _make(kind: int, root: int, n_values: int, store: int):
-    @njit(**JIT)
-    def weigh(queries, row, panels, first, count, bias, slope, shift, factors, values, lanes, weights):
+    @inner
+    def weigh(queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights):
         _weigh(
             kind, root, n_values, store,
-            queries, row, panels, first, count, bias, slope, shift, factors, values, lanes, weights,
+            queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights,
         )  # fmt: skip
         return 0
 
-    return made_from(weigh, exponential, scores, vectors)
+    return weigh
 
 
 @lru_cache
 def weigh_address(dtype: str, kind: int, root: bool, n_values: int, store: bool) -> int:
-    """Address of the part ``weigh(queries, row, panels, first, count, bias, slope, shift, factors, values, lanes,
-    weights)``.
+    """Address of the fused kernel, the part ``weigh``.
 
-    For the queries ``row .. row + ROWS - 1`` and ``count`` panels from ``first`` it fills ``lanes[row + i]``, shape
-    (2 + n_values, W): the largest exponents, the sums of the weights, and the sums of weight times value, still apart
-    for the W lanes; with ``store`` also ``weights[row + i, : count * PANEL]``.
+    Its arguments: ``queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights``.
+    For the queries ``row .. row + ROWS - 1``, with slopes at the same rows and shifts at ``line + i``, and ``count``
+    panels from ``first`` it fills ``lanes[line + i]``, shape (2 + n_values, W): the largest exponents, the sums of the
+    weights, and the sums of weight times value, still apart for the W lanes; with ``store`` also
+    ``weights[line + i, : count * PANEL]``.
 
     Parameters
     ----------
@@ -140,5 +140,5 @@ def weigh_address(dtype: str, kind: int, root: bool, n_values: int, store: bool)
     one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
     return address(
         _make(kind, int(root), n_values, int(store)),
-        *(two, types.intp, three, types.intp, types.intp, two, one, one, one, three, three, two),
+        *(two, types.intp, types.intp, three, types.intp, types.intp, two, one, one, one, three, three, two),
     )

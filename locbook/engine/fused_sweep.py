@@ -1,8 +1,8 @@
 """The fused path: local means and log-sums of one exponential leaf, tile by tile.
 
 A block of queries walks the tiles. For each tile and each four queries the fused kernel
-(:mod:`locbook.engine.fused`) gives the weights, or already their sums; many columns of values are then summed by a value
-kernel (:mod:`locbook.engine.values`). The kernels sum in the dtype of the tile, over at most some hundred samples a
+(:mod:`locbook.engine.fused`) gives the weights, or already their sums; many columns of values are then summed by a
+value kernel (:mod:`locbook.engine.values`). The kernels sum in the dtype of the tile, over at most some hundred samples a
 lane; between tiles all sums are float64.
 
 The shift of a query is the largest exponent when it was last looked at. It is moved only when a tile holds an exponent
@@ -12,31 +12,75 @@ beyond :data:`HEADROOM` above it: the tile is then done again. So weights are at
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from . import exponential, panels, values, vectors
 from .panels import PANEL
-from .parts import JIT, call, made_from
-from .values import lane_sums, row_sums
-from .vectors import COLUMN_VECTORS, ROWS, VALUE_ROWS
+from .parts import call, inner, jit
+from .vectors import ROWS, VALUE_ROWS
 
-#: Queries whose sums and weights are kept at once.
-BLOCK = 96
-#: Both kernels divide it.
-GROUP = math.lcm(ROWS, VALUE_ROWS)
+#: Queries whose sums and weights are kept at once; both kernels divide it.
+BLOCK = 8 * math.lcm(ROWS, VALUE_ROWS)
 #: How far, in powers of two, an exponent may lie above the shift.
 HEADROOM = 20.0
-
-#: How often a tile is done again.
+#: How often a tile is done at most.
 TRIES = 3
 
-# How the values are summed: in the fused kernel, as lanes, as rows
-IN_KERNEL, LANES, ROW_BY_ROW = range(3)
+
+class Samples(NamedTuple):
+    """A chunk of samples, and how it is weighed.
+
+    Attributes
+    ----------
+    weigh, add : int
+        Addresses of the fused kernel and of the value kernel; the latter 0 where the former sums the values.
+    panels, bias : arrays, shapes (panels, d, PANEL) and (panels, PANEL)
+    factors : array, shape (d,)
+    values : array, shape (panels, p, PANEL), or (panels, PANEL, p to the next W)
+        By the value kernel.
+    by_row : bool
+        Whether it is the latter.
+    """
+
+    weigh: int
+    add: int
+    panels: np.ndarray
+    bias: np.ndarray
+    factors: np.ndarray
+    values: np.ndarray
+    by_row: bool
 
 
-@njit(**JIT)
+class Scratch(NamedTuple):
+    """Room for a block; W lanes a sum, a slot for each column of values or for W of them."""
+
+    lanes: np.ndarray
+    weights: np.ndarray
+    tile_sums: np.ndarray
+    sums: np.ndarray
+    shift: np.ndarray
+    seen: np.ndarray
+    lost: np.ndarray
+
+
+def make_scratch(samples: Samples, per_tile: int, n_lanes: int) -> Scratch:
+    """For tiles of ``per_tile`` panels and vectors of ``n_lanes`` numbers."""
+    dtype = samples.panels.dtype
+    slots = samples.values.shape[2] // n_lanes if samples.by_row else samples.values.shape[1]
+    apart = samples.add != 0
+    return Scratch(
+        np.zeros((BLOCK, 2 if apart else 2 + slots, n_lanes), dtype),
+        np.zeros((BLOCK if apart else 0, per_tile * PANEL), dtype),
+        np.zeros((BLOCK, slots if apart else 0, n_lanes), dtype),
+        np.zeros((BLOCK, 1 + slots, n_lanes)),
+        np.zeros(BLOCK, dtype),
+        np.zeros(BLOCK, np.bool_),
+        np.zeros(BLOCK, np.bool_),
+    )
+
+
+@inner
 def _largest(lanes, i):
     top = lanes[i, 0, 0]
     for lane in range(1, lanes.shape[2]):
@@ -45,205 +89,130 @@ def _largest(lanes, i):
     return top
 
 
-@njit(**JIT)
-def _rescale(i, factor, wide, deep):
-    for c in range(wide.shape[1]):
-        for lane in range(wide.shape[2]):
-            wide[i, c, lane] *= factor
-    for c in range(deep.shape[1]):
-        deep[i, c] *= factor
-
-
-@njit(**JIT)
-def _follow(i, lanes, shift, seen, wide, deep):
+@inner
+def _follow(i, lanes, sums, shift, seen):
     """Move the shift of query ``i`` to the largest exponent, where it must; returns whether it did."""
     top = _largest(lanes, i)
     if top == -math.inf or (seen[i] and not top > HEADROOM):
         return False
     if seen[i]:
-        _rescale(i, math.exp2(-np.float64(top)), wide, deep)
+        factor = math.exp2(-np.float64(top))
+        for c in range(sums.shape[1]):
+            for lane in range(sums.shape[2]):
+                sums[i, c, lane] *= factor
     seen[i] = True
     shift[i] += top
     return top != 0.0
 
 
-@njit(**JIT)
-def _add_values(how, weights, row_values, panel_values, first, count, lanes, rows):
-    b = weights.shape[0]
-    if how == LANES:
-        c, p = 0, panel_values.shape[1]
-        while c < p:
-            for i in range(0, b, ROWS):
-                if c + COLUMN_VECTORS <= p:
-                    lane_sums(COLUMN_VECTORS, weights, i, panel_values, first, count, c, lanes)
-                else:
-                    lane_sums(1, weights, i, panel_values, first, count, c, lanes)
-            c += COLUMN_VECTORS if c + COLUMN_VECTORS <= p else 1
-    else:
-        c, p, width = 0, row_values.shape[1], lanes.shape[2]
-        while c < p:
-            for i in range(0, b, VALUE_ROWS):
-                if c + COLUMN_VECTORS * width <= p:
-                    row_sums(COLUMN_VECTORS, weights, i, row_values, first * PANEL, count * PANEL, c, rows)
-                else:
-                    row_sums(1, weights, i, row_values, first * PANEL, count * PANEL, c, rows)
-            c += COLUMN_VECTORS * width if c + COLUMN_VECTORS * width <= p else width
-
-
-@njit(**JIT)
-def sweep_block(
-    weigh,
-    how,
-    queries,
-    slope,
-    panels,
-    bias,
-    factors,
-    panel_values,
-    row_values,
-    n_lanes,
-    tiles,
-    per_tile,
-    shift,
-    total,
-    sums,
-):
-    """:func:`fused_sweep` for queries whose sums and weights stay in the second-level cache."""
-    b, dtype = queries.shape[0], queries.dtype
-    in_kernel = panel_values.shape[1] if how == IN_KERNEL else 0
-    on_lanes = panel_values.shape[1] if how == LANES else 0
-    lanes = np.zeros((b, 2 + in_kernel, n_lanes), dtype)
-    padded = (b + GROUP - 1) // GROUP * GROUP
-    weights = np.zeros((padded if how != IN_KERNEL else 0, per_tile * PANEL), dtype)
-    tile_lanes = np.zeros((padded, on_lanes, n_lanes), dtype)
-    tile_rows = np.zeros((padded, row_values.shape[1]), dtype)
-    wide = np.zeros((b, 1 + panel_values.shape[1], n_lanes))
-    deep = np.zeros((b, row_values.shape[1]))
-    near = np.zeros(b, dtype)
-    seen, lost = np.zeros(b, np.bool_), np.zeros(b, np.bool_)
-    for i in range(b):
-        lost[i] = math.isnan(shift[i])
-        if shift[i] > -math.inf:
-            near[i], seen[i], wide[i, 0, 0] = shift[i], True, total[i]
+@inner
+def _begin(start, b, samples, shift, total, sums, room):
+    """Take the sums so far into the first lane."""
+    n_lanes = room.sums.shape[2]
+    room.sums[:] = 0.0
+    for i in range(BLOCK):
+        known = i < b and shift[start + i] > -math.inf
+        room.seen[i] = known
+        room.lost[i] = i < b and math.isnan(shift[start + i])
+        room.shift[i] = 0
+        if known:
+            room.shift[i], room.sums[i, 0, 0] = shift[start + i], total[start + i]
             for c in range(sums.shape[1]):
-                if how == ROW_BY_ROW:
-                    deep[i, c] = sums[i, c]
+                if samples.by_row:
+                    room.sums[i, 1 + c // n_lanes, c % n_lanes] = sums[start + i, c]
                 else:
-                    wide[i, 1 + c, 0] = sums[i, c]
-    for tile in tiles:
-        first = tile * per_tile
-        count = min(per_tile, panels.shape[0] - first)
-        for i in range(0, b, ROWS):
-            if not seen[i]:  # a first look at one panel, so that the tile is not done twice
-                call(
-                    weigh, queries, i, panels, first, 1, bias, slope, near, factors, panel_values, lanes, weights
-                )
-                for r in range(i, i + ROWS):
-                    _follow(r, lanes, near, seen, wide, deep)
-            again, tries = True, 0
-            while again and tries < TRIES:
-                tries += 1
-                call(
-                    weigh, queries, i, panels, first, count, bias, slope, near, factors, panel_values, lanes, weights
-                )
-                again = False
-                for r in range(i, i + ROWS):
-                    again |= _follow(r, lanes, near, seen, wide, deep)
-            if again:  # exponents so large that one unit in their last place is beyond the headroom
-                for r in range(i, i + ROWS):
-                    lost[r] |= not _largest(lanes, r) <= HEADROOM
-            for r in range(i, i + ROWS):
-                for c in range(1 + in_kernel):
-                    for lane in range(n_lanes):
-                        wide[r, c, lane] += lanes[r, 1 + c, lane]
-        if how != IN_KERNEL:
-            _add_values(how, weights, row_values, panel_values, first, count, tile_lanes, tile_rows)
-            for i in range(b):
-                for c in range(on_lanes):
-                    for lane in range(n_lanes):
-                        wide[i, 1 + c, lane] += tile_lanes[i, c, lane]
-                        tile_lanes[i, c, lane] = 0
-                for c in range(tile_rows.shape[1]):
-                    deep[i, c] += tile_rows[i, c]
-                    tile_rows[i, c] = 0
+                    room.sums[i, 1 + c, 0] = sums[start + i, c]
+
+
+@inner
+def _end(start, b, samples, shift, total, sums, room):
+    """Give the sums back, their lanes added up."""
+    n_lanes = room.sums.shape[2]
     for i in range(b):
-        shift[i] = near[i] if seen[i] else -math.inf
-        total[i] = 0.0
+        k = start + i
+        total[k] = 0.0
         for lane in range(n_lanes):
-            total[i] += wide[i, 0, lane]
-        if lost[i] or (seen[i] and not total[i] >= 0.5):  # the largest weight is at least 1, but for rounding
-            shift[i] = math.nan
+            total[k] += room.sums[i, 0, lane]
         for c in range(sums.shape[1]):
-            sums[i, c] = 0.0
-            if how == ROW_BY_ROW:
-                sums[i, c] = deep[i, c]
+            if samples.by_row:
+                sums[k, c] = room.sums[i, 1 + c // n_lanes, c % n_lanes]
             else:
+                sums[k, c] = 0.0
                 for lane in range(n_lanes):
-                    sums[i, c] += wide[i, 1 + c, lane]
+                    sums[k, c] += room.sums[i, 1 + c, lane]
+        shift[k] = room.shift[i] if room.seen[i] else -math.inf
+        if room.lost[i] or (
+            room.seen[i] and not total[k] >= 0.5
+        ):  # the largest weight is 1 or more, but for rounding
+            shift[k] = math.nan
 
 
-
-@njit(**JIT)
-def fused_sweep(
-    weigh,
-    how,
-    queries,
-    slope,
-    panels,
-    bias,
-    factors,
-    panel_values,
-    row_values,
-    n_lanes,
-    tiles,
-    per_tile,
-    shift,
-    total,
-    sums,
-):
+@jit
+def fused_sweep(samples, queries, slope, block, tiles, ends, per_tile, shift, total, sums, room):
     """Add the samples of some tiles to the sums of some queries.
 
     Parameters
     ----------
-    weigh : int
-        Address of the fused kernel.
-    how : int
-        ``IN_KERNEL``, ``LANES`` or ``ROW_BY_ROW``.
-    queries : array, shape (b, d)
-        b a multiple of ROWS.
-    slope : array, shape (b,)
-    panels, bias : arrays, shapes (panels, d, PANEL) and (panels, PANEL)
-    factors : array, shape (d,)
-    panel_values : array, shape (panels, p, PANEL)
-    row_values : array, shape (panels * PANEL, p to the next W)
-        Only one of both is filled, by ``how``; the other is empty.
-    n_lanes : int
-        W.
-    tiles : array of int64
-        Numbers of the tiles, in the order of their visit; a tile is ``per_tile`` panels.
+    samples : Samples
+    queries : array, shape (b to the next multiple of ROWS, d)
+    slope : array, shape (b to the next multiple of ROWS,)
+    block : int
+        Queries of a block, at most BLOCK.
+    tiles, ends : arrays of int64
+        Numbers of the tiles that the first block visits, then the second's, and so on, and where each block's end; a
+        tile is ``per_tile`` panels.
     shift, total : arrays of float64, shape (b,)
         ``shift`` in powers of two; -inf before the first weight, NaN where the exponents are too large for this kernel.
-    sums : array of float64, shape (b, >= p)
+    sums : array of float64, shape (b, p)
+    room : Scratch
     """
-    for start in range(0, queries.shape[0], BLOCK):
-        some = slice(start, min(start + BLOCK, queries.shape[0]))
-        sweep_block(
-            weigh,
-            how,
-            queries[some],
-            slope[some],
-            panels,
-            bias,
-            factors,
-            panel_values,
-            row_values,
-            n_lanes,
-            tiles,
-            per_tile,
-            shift[some],
-            total[some],
-            sums[some],
-        )
-
-
-made_from(fused_sweep, exponential, panels, values, vectors)
+    weigh, add, panels, bias, factors, values = (
+        samples.weigh, samples.add, samples.panels, samples.bias, samples.factors, samples.values,
+    )  # fmt: skip
+    lanes, weights, tile_sums, deep, near, seen, lost = room
+    for number in range(ends.size):
+        start = number * block
+        b = min(block, total.size - start)
+        rows = (b + ROWS - 1) // ROWS * ROWS
+        _begin(start, b, samples, shift, total, sums, room)
+        for tile in tiles[ends[number - 1] if number else 0 : ends[number]]:
+            first = tile * per_tile
+            count = min(per_tile, panels.shape[0] - first)
+            for i in range(0, rows, ROWS):
+                # a first look at one panel, so that the tile is not done twice
+                again, tries, now = True, 0, count if seen[i] else min(1, count)
+                while again and tries < TRIES:
+                    call(
+                        weigh,
+                        queries,
+                        start + i,
+                        i,
+                        panels,
+                        first,
+                        now,
+                        bias,
+                        slope,
+                        near,
+                        factors,
+                        values,
+                        lanes,
+                        weights,
+                    )
+                    again = now < count
+                    for r in range(i, i + ROWS):
+                        again |= _follow(r, lanes, deep, near, seen)
+                    tries, now = tries + (now == count), count
+                for r in range(i, i + ROWS):
+                    if again:  # exponents so large that one unit in their last place is beyond the headroom
+                        lost[r] |= not _largest(lanes, r) <= HEADROOM
+                    for c in range(lanes.shape[1] - 1):
+                        for lane in range(lanes.shape[2]):
+                            deep[r, c, lane] += lanes[r, 1 + c, lane]
+            if add:
+                call(add, weights, rows, values, first, count, tile_sums)
+                for i in range(rows):
+                    for c in range(tile_sums.shape[1]):
+                        for lane in range(tile_sums.shape[2]):
+                            deep[i, 1 + c, lane] += tile_sums[i, c, lane]
+                            tile_sums[i, c, lane] = 0
+        _end(start, b, samples, shift, total, sums, room)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -26,11 +27,13 @@ from .fused import weigh_address
 from .panels import PANEL, pack
 from .pool import get_num_threads, run_tasks
 from .problem import Problem
-from .pruned_sweep import pruned_fused_sweep
 from .reach import BLOCK, Reach, put_in_order
 from .scores import DISTANCE, PRODUCT, SCALED
+from .values import values_address
 
 LOG2_E = 1.0 / math.log(2.0)
+#: Columns of values that the fused kernel sums by itself.
+IN_KERNEL = 2
 #: Most queries of a task.
 TASK = 8 * f.BLOCK
 #: Numbers of a tile's coordinates and values, and the most and fewest panels in it.
@@ -103,7 +106,9 @@ def as_leaf(problem: Problem) -> Leaf | None:
     return Leaf(kind, root, columns, factors, slope, offset)
 
 
-def stream(problem: Problem, leaf: Leaf, values: np.ndarray, prune: str | bool = "auto") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def stream(
+    problem: Problem, leaf: Leaf, values: np.ndarray, prune: str | bool = "auto"
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums over all samples: logarithms of the scale (m,), sums of weights (m,), sums of weight times value (m, p).
 
     All float64. The first is -inf where every weight is 0, and NaN for queries that are too far for this path.
@@ -127,7 +132,9 @@ def stream(problem: Problem, leaf: Leaf, values: np.ndarray, prune: str | bool =
             whole[good] = some[fine]
         rows = rows[~good]
     if len(rows):
-        for whole, some in zip(found, _sums(problem, leaf, values, bias, "float64", rows, prune), strict=True):
+        for whole, some in zip(
+            found, _sums(problem, leaf, values, bias, "float64", rows, prune), strict=True
+        ):
             whole[rows] = some
     return found[0] / LOG2_E + leaf.offset, found[1], found[2]
 
@@ -180,8 +187,9 @@ def _sums(
         return shift, total, sums
     number = np.dtype(dtype)
     lanes = vectors.VECTOR_BYTES // number.itemsize
-    how = f.IN_KERNEL if p <= 2 else f.LANES if p < lanes else f.ROW_BY_ROW
-    weigh = weigh_address(dtype, leaf.kind, leaf.root, p if how == f.IN_KERNEL else 0, how != f.IN_KERNEL)
+    in_kernel, by_row = p <= IN_KERNEL, p >= lanes
+    weigh = weigh_address(dtype, leaf.kind, leaf.root, p if in_kernel else 0, not in_kernel)
+    add = 0 if in_kernel else values_address(dtype, by_row)
     factors = leaf.factors.astype(number)
     some_queries = problem if len(rows) == len(problem.queries) else problem.rows(rows, problem.kernel)
     pruned = put_in_order(some_queries, reach_of(problem, leaf, bias, dtype), prune, dtype)
@@ -191,36 +199,40 @@ def _sums(
         chunks = [slice(first, min(first + per_chunk, n)) for first in range(0, n, per_chunk)]
         step = min(TASK, -(-len(rows) // (4 * get_num_threads() * f.BLOCK)) * f.BLOCK)
     else:
-        chunks, step = [pruned.samples], TASK // BLOCK * BLOCK
+        per_tile, chunks, step = 1, [pruned.samples], TASK // BLOCK * BLOCK
+
+    def task(samples: f.Samples, start: int) -> None:
+        some: slice | np.ndarray = slice(start, min(start + step, len(rows)))
+        if pruned is not None:
+            some = pruned.queries[some]
+        own = some if len(rows) == len(problem.queries) else rows[some]
+        queries = _padded(_columns(problem.queries[own], leaf.columns), number)
+        state = own_rows, *_ = [part[some] for part in (shift, total, sums)]
+        given = samples, queries, _padded(leaf.slope[own], number)
+        if pruned is None:
+            block, every = f.BLOCK, np.arange(-(-len(samples.panels) // per_tile))
+            ends = np.arange(1, -(-len(own_rows) // block) + 1) * len(every)
+            tiles = np.tile(every, len(ends))
+        else:
+            first, blocks, _, boxes, *rest, _, slack = pruned.arguments(start)
+            block, count = BLOCK, -(-len(own_rows) // BLOCK)
+            tiles, ends = pruning.active_lists(*blocks, first, count, *boxes, *rest, slack)
+        f.fused_sweep(*given, block, tiles, ends, per_tile, *state, f.make_scratch(samples, per_tile, lanes))
+        if pruned is not None:
+            for whole, part in zip((shift, total, sums), state, strict=True):
+                whole[some] = part
+
     for chunk in chunks:
         panels = pack(_columns(problem.samples[chunk], leaf.columns), number)
         biases = pack(bias[chunk, None], number, fill=-np.inf)[:, 0]
-        known = values[chunk]
-        panel_values = pack(known if how != f.ROW_BY_ROW else known[:, :0], number, fill=0.0)
-        row_values = np.zeros((len(panels) * PANEL if how == f.ROW_BY_ROW else 0, -(-p // lanes) * lanes), number)
-        if how == f.ROW_BY_ROW:
-            row_values[: len(known), :p] = known
+        if by_row:
+            known = np.zeros((len(panels), PANEL, -(-p // lanes) * lanes), number)
+            known.reshape(-1, known.shape[2])[: len(bias[chunk]), :p] = values[chunk]
+        else:
+            known = pack(values[chunk], number, fill=0.0)
+        samples = f.Samples(weigh, add, panels, biases, factors, known, by_row)
 
-        def task(start: int) -> None:
-            some: slice | np.ndarray = slice(start, min(start + step, len(rows)))
-            if pruned is not None:
-                some = pruned.queries[some]
-            own = some if len(rows) == len(problem.queries) else rows[some]
-            queries = _padded(_columns(problem.queries[own], leaf.columns), number)
-            state = [_padded(part[some], np.float64) for part in (shift, total, sums)]
-            given = (
-                *(weigh, how, queries, _padded(leaf.slope[own], number), panels, biases, factors),
-                *(panel_values, row_values, lanes),
-            )
-            if pruned is None:
-                f.fused_sweep(*given, np.arange(-(-len(panels) // per_tile)), per_tile, *state)
-            else:
-                first, blocks, _, *rest, _, slack = pruned.arguments(start)
-                pruned_fused_sweep(*given, first, blocks, *rest, slack, *state)
-            for whole, part in zip((shift, total, sums), state, strict=True):
-                whole[some] = part[: len(whole[some])]
-
-        run_tasks(task, range(0, len(rows), step))
+        run_tasks(partial(task, samples), range(0, len(rows), step))
     return shift, total, sums
 
 

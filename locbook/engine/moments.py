@@ -9,19 +9,21 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from . import vectors
 from .panels import PANEL
-from .parts import JIT, REDUCE_PART, address, made_from
+from .parts import REDUCE_PART, address, inner
 from .vectors import VECTOR_BYTES, Vectors
 
 #: Most sums that are kept in registers, of 32 or of 16.
 MOST = 21 if VECTOR_BYTES == 64 else 9
 
 
-def linear_sums_plain(weights: np.ndarray, query: np.ndarray, samples: np.ndarray, values: np.ndarray) -> np.ndarray:
+def linear_sums_plain(
+    weights: np.ndarray, query: np.ndarray, samples: np.ndarray, values: np.ndarray
+) -> np.ndarray:
     """The twin, for one query: the upper triangle of the second moments, row by row, and the first moments."""
     z = np.column_stack([np.ones(len(samples)), samples - query])
     second, first = (z * weights[:, None]).T @ z, (z * weights[:, None]).T @ values
@@ -29,8 +31,12 @@ def linear_sums_plain(weights: np.ndarray, query: np.ndarray, samples: np.ndarra
 
 
 @intrinsic(prefer_literal=True)
-def _linear_sums(typing_context, n_columns, n_values, weights, row, queries, query, panels, first, count, values, out):
-    signature = types.void(n_columns, n_values, weights, row, queries, query, panels, first, count, values, out)
+def _linear_sums(
+    typing_context, n_columns, n_values, weights, row, queries, query, panels, first, count, values, out
+):
+    signature = types.void(
+        n_columns, n_values, weights, row, queries, query, panels, first, count, values, out
+    )
     d, p = n_columns.literal_value, n_values.literal_value
 
     def generate(context, builder, sig, numbers):
@@ -72,12 +78,15 @@ def _linear_sums(typing_context, n_columns, n_values, weights, row, queries, que
 
 @lru_cache
 def linear_address(n_columns: int, n_values: int) -> int | None:
-    """Address of the part that accumulates them, as of :func:`locbook.engine.sweep.reduce_address`; None if too many."""
+    """Address of the part that accumulates them, as in :func:`locbook.engine.sweep.reduce_address`.
+
+    None if there are too many.
+    """
     sums = (n_columns + 1) * (n_columns + 2) // 2 + (n_columns + 1) * n_values
     if not vectors.ENABLED or sums > MOST:
         return None
 
-    @njit(**JIT)
+    @inner
     def linear(
         weights, rows, i, size, queries, query_ids, panels, first, count, ids, values, labels, parents, dimensions,
         lanes, z, weighted, sums, order,
@@ -86,4 +95,4 @@ def linear_address(n_columns: int, n_values: int) -> int | None:
             _linear_sums(n_columns, n_values, weights, r, queries, i + r, panels, first, count, values, sums)
         return 0
 
-    return address(made_from(linear, vectors), *REDUCE_PART)
+    return address(linear, *REDUCE_PART)

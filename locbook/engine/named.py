@@ -8,11 +8,9 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from numba import njit
-
 from ..kernels import metrics, profiles
 from .panels import PANEL
-from .parts import JIT, METRIC_PART, PROFILE_PART, address, made_from
+from .parts import METRIC_PART, PROFILE_PART, address, inner
 
 
 @lru_cache
@@ -23,7 +21,7 @@ def metric_address(code: int) -> int:
     returns how many are bad: none.
     """
 
-    @njit(**JIT)
+    @inner
     def metric(queries, i, panels, first, count, columns, scale, parameters, out, work):
         q = queries[i]
         for t in range(count):
@@ -51,7 +49,7 @@ def metric_address(code: int) -> int:
                 metrics.nan_euclidean_row(q, tile, PANEL, columns, scale, parameters, some, work)
         return 0
 
-    return address(made_from(metric, metrics), *METRIC_PART)
+    return address(metric, *METRIC_PART)
 
 
 #: By code: whether the profile is a logarithm (or the score, the last).
@@ -62,11 +60,11 @@ LOGARITHMIC = (*(p.logarithmic for p in profiles.PROFILES.values()), True)
 def profile_address(code: int) -> int:
     """Address of the part ``profile(row, n, a, squared)``: squared distances become weights or log-weights, in place.
 
-    ``squared`` is the squared bandwidth. Where the profile has an edge they are divided by it, so that u is exactly 1 at
-    the distance h; logarithms do with the inverse.
+    ``squared`` is the squared bandwidth. Where the profile has an edge they are divided by it, so that u is exactly
+    1 at the distance h; logarithms do with the inverse.
     """
 
-    @njit(**JIT)
+    @inner
     def profile(row, n, a, squared):
         inverse = 1.0 / squared
         exact = not LOGARITHMIC[code] or not 0.0 < inverse < math.inf
@@ -100,4 +98,4 @@ def profile_address(code: int) -> int:
                 row[j] = -u
         return 0
 
-    return address(made_from(profile, profiles), *PROFILE_PART)
+    return address(profile, *PROFILE_PART)

@@ -13,13 +13,11 @@ is written down. Only where a bit is set is the distance put on the heap of the 
 
 from __future__ import annotations
 
-import math
 import numpy as np
-from numba import njit
 
-from . import pruning, sweep, vectors
+from . import vectors
 from .panels import PANEL, pack
-from .parts import JIT, call, made_from
+from .parts import call, inner, jit
 from .pool import get_num_threads, run_tasks
 from .problem import Problem
 from .pruning import box_distance, drop_nearest, order_panels, with_slack
@@ -39,7 +37,7 @@ AT_ONCE = 8
 _U = 2.0**-24
 
 
-@njit(**JIT)
+@jit
 def pruned_nearest(
     sieve, queries, query_ids, panels, n, ids, hollow, first_block, blocks, fours, boxes, scale, metric, sure, slack,
     best, rows,
@@ -51,7 +49,9 @@ def pruned_nearest(
     for start in range(0, count, BLOCK):
         stop = min(start + BLOCK, count)
         block = first_block + start // BLOCK
-        some, distances = order_panels(blocks[0], blocks[1], block, boxes[0], boxes[1], scale, metric, sure, slack)
+        some, distances = order_panels(
+            blocks[0], blocks[1], block, boxes[0], boxes[1], scale, metric, sure, slack
+        )
         left = some.size
         while left > 0:
             worst = 0.0
@@ -69,9 +69,9 @@ def pruned_nearest(
                     limits[r] = -best[min(i + r, last), 0]
                     worst = max(worst, limits[r])
                 four = first_block * (BLOCK // ROWS) + i // ROWS
-                if box_distance(fours[0], fours[1], four, boxes[0], boxes[1], panel, scale, metric) > with_slack(
-                    worst, slack
-                ):
+                if box_distance(
+                    fours[0], fours[1], four, boxes[0], boxes[1], panel, scale, metric
+                ) > with_slack(worst, slack):
                     continue
                 call(sieve, queries, i, panels, panel, 1, bias, limits, out, passed)
                 for r in range(last - i + 1):
@@ -86,7 +86,7 @@ def pruned_nearest(
     return 0
 
 
-@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc"})
+@inner(fastmath={"contract", "reassoc"})
 def _squared_distance(queries, i, samples, j):
     total = 0.0
     for c in range(queries.shape[1]):
@@ -95,9 +95,22 @@ def _squared_distance(queries, i, samples, j):
     return total
 
 
-@njit(**JIT)
+@jit
 def sieved_nearest(
-    sieve, queries, query_ids, centred, lengths, unit, panels, bias, reaches, samples, first_row, hollow, best, rows
+    sieve,
+    queries,
+    query_ids,
+    centred,
+    lengths,
+    unit,
+    panels,
+    bias,
+    reaches,
+    samples,
+    first_row,
+    hollow,
+    best,
+    rows,
 ):
     """Every panel of a chunk.
 
@@ -119,7 +132,11 @@ def sieved_nearest(
     best, rows : arrays, shape (b, k)
         Heaps: minus the squared distances, and row numbers.
     """
-    out, limits, passed = np.empty((0, 0), np.float32), np.empty(ROWS, np.float32), np.empty((ROWS, AT_ONCE), np.int64)
+    out, limits, passed = (
+        np.empty((0, 0), np.float32),
+        np.empty(ROWS, np.float32),
+        np.empty((ROWS, AT_ONCE), np.int64),
+    )
     b, d = queries.shape
     for start in range(0, b, PASSING):
         panel = 0
@@ -145,18 +162,21 @@ def sieved_nearest(
                             bits &= bits - 1
                             row = first_row + j
                             if not (hollow and row == query_ids[i + r]):
-                                push(-_squared_distance(queries, i + r, samples, j), row, best[i + r], rows[i + r])
+                                push(
+                                    -_squared_distance(queries, i + r, samples, j),
+                                    row,
+                                    best[i + r],
+                                    rows[i + r],
+                                )
             panel += count
     return 0
 
 
-made_from(pruned_nearest, pruning, sweep, vectors)
-made_from(sieved_nearest, sweep, vectors)
-
-
 def distance_from(samples: np.ndarray, columns: np.ndarray, center: np.ndarray) -> float:
     """Largest distance of a coordinate from the centre."""
-    low, high = (extreme.reduce(samples[:, columns], axis=0).astype(np.float64) for extreme in (np.minimum, np.maximum))
+    low, high = (
+        extreme.reduce(samples[:, columns], axis=0).astype(np.float64) for extreme in (np.minimum, np.maximum)
+    )
     return float(np.maximum(high - center, center - low).max())
 
 
@@ -187,7 +207,16 @@ def find_nearest(
             heaps = best[own], rows[own]
             first, *boxes, scale, metric, _, _, sure, slack = pruned.arguments(start)
             pruned_nearest(
-                *(sieve, vectors.whole_rows(pruned.places[start : start + step]), problem.query_ids[own], panels, n, pruned.samples, hollow, first),
+                *(
+                    sieve,
+                    vectors.whole_rows(pruned.places[start : start + step]),
+                    problem.query_ids[own],
+                    panels,
+                    n,
+                    pruned.samples,
+                    hollow,
+                    first,
+                ),
                 *(*boxes, scale, metric, sure, slack, *heaps),
             )
             best[own], rows[own] = heaps
@@ -197,7 +226,9 @@ def find_nearest(
     sieve = sieve_address(PRODUCT)
     center = problem.samples[:, columns].mean(axis=0, dtype=np.float64)
     away = q - center
-    largest = float(np.maximum(np.abs(away).max(initial=0.0), distance_from(problem.samples, columns, center)))
+    largest = float(
+        np.maximum(np.abs(away).max(initial=0.0), distance_from(problem.samples, columns, center))
+    )
     unit = 2.0 ** -np.frexp(largest)[1]
     away *= unit
     lengths = np.sqrt(np.einsum("ij,ij->i", away, away))
@@ -213,7 +244,14 @@ def find_nearest(
         def look(start: int, first=first, x=x, panels=panels, bias=bias, reaches=reaches) -> None:
             own = slice(start, start + step)
             sieved_nearest(
-                *(sieve, q[own], problem.query_ids[own], vectors.whole_rows(away[own].astype(np.float32)), lengths[own], unit * unit),
+                *(
+                    sieve,
+                    q[own],
+                    problem.query_ids[own],
+                    vectors.whole_rows(away[own].astype(np.float32)),
+                    lengths[own],
+                    unit * unit,
+                ),
                 *(panels, bias, reaches, x, first, hollow, best[own], rows[own]),
             )
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -35,7 +34,6 @@ REDUCE_PART = (
     *(_THREE, _INTEGERS, _INTEGERS, _INTEGERS, _THREE, _THREE, _TWO, _TWO, types.Array(types.int64, 2, "C")),
 )
 
-JIT = {"cache": True, "error_model": "numpy", "nogil": True}
 _lock = threading.RLock()
 
 
@@ -48,7 +46,7 @@ def address(function: Any, *arguments: types.Type) -> int:
         return _address(function, arguments)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _address(function: Any, arguments: tuple[types.Type, ...]) -> int:
     compiled = function.get_compile_result(types.int64(*arguments))
     return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
@@ -73,17 +71,41 @@ def call(typing_context, address, *arguments):
     return signature, generate
 
 
-def made_from(function: Any, *modules: ModuleType) -> Any:
-    """Tie the disk cache of a jitted function to the sources of the modules whose functions it calls; returns it.
+def digest(*files: Path) -> str:
+    """A digest of the sources, and of the kind of vectors that they are compiled for."""
+    found = hashlib.sha256(bytes([VECTOR_BYTES]))
+    for file in files:
+        found.update(file.read_bytes())
+    return found.hexdigest()
 
-    Numba keys what it caches by the function's own source file alone: after an upgrade of another file it would load
-    the old machine code.
+
+_HERE = Path(__file__).parent
+#: Of all that machine code of the engine is made from.
+SOURCES = digest(*sorted(_HERE.glob("*.py")), *sorted(_HERE.with_name("kernels").glob("*.py")))
+
+
+def _tied(function: Any) -> Any:
+    """Tie the disk cache of a jitted function to all sources of the engine; returns it.
+
+    Numba keys what it caches by the function's own source file alone: after an upgrade of another file, or under
+    another ``LOCBOOK_VECTORS``, it would load the old machine code.
     """
     # there is no file where caching is off, and no cache where NUMBA_DISABLE_JIT is on
     file = getattr(getattr(function, "_cache", None), "_cache_file", None)
     if file is not None:
-        digest = hashlib.sha256(bytes([VECTOR_BYTES]))  # the plain and the vector path on one processor
-        for module in modules:
-            digest.update(Path(module.__file__).read_bytes())
-        file._source_stamp = (file._source_stamp, digest.hexdigest())
+        file._source_stamp = (file._source_stamp, SOURCES)
     return function
+
+
+def jit(function: Callable | None = None, **options: Any) -> Any:
+    """``numba.njit`` with the options of the engine, for what Python calls."""
+    if function is None:
+        return lambda function: jit(function, **options)
+    return _tied(
+        njit(cache=True, error_model="numpy", nogil=True, no_cfunc_wrapper=True, **options)(function)
+    )
+
+
+def inner(function: Callable | None = None, **options: Any) -> Any:
+    """The same for what only compiled code calls: a wrapper for Python takes half of the time to compile."""
+    return jit(function, no_cpython_wrapper=True, **options)

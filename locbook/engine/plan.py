@@ -182,7 +182,7 @@ def _metric_fields(
 
 
 @singledispatch
-def _lower(kernel: Kernel, builder: _Builder) -> None:  # noqa: ARG001
+def _lower(kernel: Kernel, builder: _Builder) -> None:
     raise TypeError(f"kernel {kernel!r} is not known to the engine")
 
 
@@ -353,7 +353,9 @@ class _KthNeighbor:
     share: np.ndarray
 
 
-def _nearest_of(builder: _Builder, columns: np.ndarray, metric: Metric, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _nearest_of(
+    builder: _Builder, columns: np.ndarray, metric: Metric, k: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Scores and rows of the ``k`` nearest under the restrictions that hold at this place of the expression."""
     from .reductions import top
 

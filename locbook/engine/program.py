@@ -15,12 +15,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from . import panels as _panels
 from .panels import PANEL
-from .parts import JIT, call, made_from
-from .vectors import ROWS
+from .parts import call, inner
 
 # Steps that push a row
 DISTANCE, DOT, VON_MISES, NEIGHBORS, TABLE, PAST, CONSTANT = range(7)
@@ -82,7 +79,7 @@ class Tile(NamedTuple):
     masks: np.ndarray
 
 
-@njit(**JIT)
+@inner
 def _metric(program, step, queries, i, rows, tile, out, work):
     """Fill rows with squared distances, or with inner products, by the step's part."""
     start, count = step[COLUMN_START], step[COLUMN_COUNT]
@@ -90,7 +87,9 @@ def _metric(program, step, queries, i, rows, tile, out, work):
     number = step[NUMBER_START] + 2
     scale = program.numbers[number : number + count]
     if step[BY_FOUR] == 1:
-        return call(step[METRIC_ADDRESS], queries, i, tile.panels, tile.first, tile.count, columns, scale, out)
+        return call(
+            step[METRIC_ADDRESS], queries, i, tile.panels, tile.first, tile.count, columns, scale, out
+        )
     parameters = program.numbers[number + count : number + count + step[PARAMETER_COUNT]]
     bad = 0
     for r in range(rows):
@@ -110,7 +109,7 @@ def _metric(program, step, queries, i, rows, tile, out, work):
     return bad
 
 
-@njit(**JIT)
+@inner
 def _profile(program, step, query_data, i, rows, tile, out):
     """profile(d^2 / h^2). Numbers of the step: shape a, h^2, one factor a column, the metric's parameters."""
     start, n = step[NUMBER_START], tile.count * PANEL
@@ -132,7 +131,7 @@ def _profile(program, step, query_data, i, rows, tile, out):
     return bad
 
 
-@njit(**JIT)
+@inner
 def _von_mises(concentration, columns, q, tile, row):
     for j in range(tile.count * PANEL):
         row[j] = 0.0
@@ -144,7 +143,7 @@ def _von_mises(concentration, columns, q, tile, row):
                 some[j] += concentration * math.cos(at - x[j])
 
 
-@njit(**JIT)
+@inner
 def _neighbors(step, log, i, query_data, tile, row):
     """Turn squared distances into 1[among the k nearest]; the last to enter may enter with a share.
 
@@ -167,7 +166,7 @@ def _neighbors(step, log, i, query_data, tile, row):
             row[j] = math.log(weight) if weight > 0.0 else -math.inf
 
 
-@njit(**JIT)
+@inner
 def _table(step, numbers, log, q, tile, column, row):
     start, width = step[NUMBER_START], step[EXTRA]
     line = start + int(q[column]) * width
@@ -179,7 +178,7 @@ def _table(step, numbers, log, q, tile, column, row):
             row[t * PANEL + j] = weight
 
 
-@njit(**JIT)
+@inner
 def is_empty(program, queries, i, rows, tile):
     """Whether a mask or the arrow of time, one that no other part can overrule, keeps all samples of the tile out."""
     offset = tile.first * PANEL
@@ -209,7 +208,7 @@ def is_empty(program, queries, i, rows, tile):
     return False
 
 
-@njit(**JIT)
+@inner
 def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work):
     """Weigh a few queries against the samples of a tile; the answer stands in ``stack[0, :rows, :tile.size]``.
 
@@ -246,7 +245,7 @@ def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work
         elif kind <= MULTIPLY:
             top -= 1
         out = stack[top]
-        if kind == DISTANCE or kind == DOT or kind == NEIGHBORS:
+        if kind in (DISTANCE, DOT, NEIGHBORS):
             bad += _metric(program, step, queries, i, rows, tile, out, work)
         if kind == DISTANCE:
             bad += _profile(program, step, query_data, i, rows, tile, out)
@@ -279,7 +278,9 @@ def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work
                     if not log:
                         row[j] += b[j]
                     elif row[j] >= b[j]:
-                        row[j] = row[j] + math.log1p(math.exp(b[j] - row[j])) if row[j] > -math.inf else -math.inf
+                        row[j] = (
+                            row[j] + math.log1p(math.exp(b[j] - row[j])) if row[j] > -math.inf else -math.inf
+                        )
                     else:
                         row[j] = b[j] + math.log1p(math.exp(row[j] - b[j]))
             elif kind == MULTIPLY:
@@ -300,7 +301,7 @@ def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work
     return bad
 
 
-@njit(**JIT)
+@inner
 def products(queries, i, panels, first, count, columns, scale, parameters, out, work):
     """Inner products, where the processor has no vector kernel."""
     for j in range(count * PANEL):
@@ -312,6 +313,3 @@ def products(queries, i, panels, first, count, columns, scale, parameters, out, 
             for j in range(PANEL):
                 some[j] += at * x[j]
     return 0
-
-
-made_from(evaluate, _panels)

@@ -9,13 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from . import fused_sweep as fused_sweeps
-from . import pruning, sweep as sweeps
-from .fused_sweep import sweep_block
 from .panels import PANEL
-from .parts import JIT, made_from
+from .parts import inner, jit
 from .program import Tile
 from .pruning import active_panels, box_distance, drop_nearest, order_panels, with_slack
 from .reach import BLOCK
@@ -23,7 +19,7 @@ from .sweep import TOP, scratch, visit
 from .vectors import ROWS
 
 
-@njit(**JIT)
+@inner
 def _worst(sums, start, stop):
     """The largest of the k-th squared distances so far of some queries."""
     worst = 0.0
@@ -32,7 +28,7 @@ def _worst(sums, start, stop):
     return worst
 
 
-@njit(**JIT)
+@jit
 def pruned_sweep(
     reduction,
     reduce,
@@ -133,56 +129,3 @@ def pruned_sweep(
             else:
                 at, left = at + 1, left - 1
     return bad
-
-
-@njit(**JIT)
-def pruned_fused_sweep(
-    weigh,
-    how,
-    queries,
-    slope,
-    panels,
-    bias,
-    factors,
-    panel_values,
-    row_values,
-    n_lanes,
-    first_block,
-    blocks,
-    boxes,
-    scale,
-    metric,
-    profile,
-    reach,
-    slack,
-    shift,
-    total,
-    sums,
-):
-    """:func:`locbook.engine.fused_sweep.fused_sweep` for samples and queries in k-d order."""
-    for start in range(0, queries.shape[0], BLOCK):
-        some = slice(start, min(start + BLOCK, queries.shape[0]))
-        tiles, _ = active_panels(
-            blocks[0], blocks[1], first_block + start // BLOCK, boxes[0], boxes[1], scale, metric, profile, reach, slack
-        )
-        sweep_block(
-            weigh,
-            how,
-            queries[some],
-            slope[some],
-            panels,
-            bias,
-            factors,
-            panel_values,
-            row_values,
-            n_lanes,
-            tiles,
-            1,
-            shift[some],
-            total[some],
-            sums[some],
-        )
-
-
-made_from(pruned_sweep, pruning, sweeps)
-made_from(pruned_fused_sweep, pruning, fused_sweeps)

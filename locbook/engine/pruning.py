@@ -29,21 +29,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from ..kernels.metrics import CHEBYSHEV, EUCLIDEAN
 from ..kernels.profiles import PROFILES
-from .parts import JIT
+from .parts import jit
 
 GAUSSIAN, LAPLACE = PROFILES["gaussian"].code, PROFILES["laplace"].code
 #: Any code but those two: the reach is the squared radius of the support.
 COMPACT = PROFILES["uniform"].code
 
 #: No NaN comes here, so minima and maxima may run in vector lanes.
-_EXTREMES = {**JIT, "fastmath": {"nnan", "nsz"}}
+_EXTREMES = {"nnan", "nsz"}
 
 
-@njit(**_EXTREMES)
+@jit(fastmath=_EXTREMES)
 def _extremes(points, rows, column):
     low = high = points[rows[0], column]
     for i in range(rows.size):
@@ -52,7 +51,7 @@ def _extremes(points, rows, column):
     return low, high
 
 
-@njit(**JIT)
+@jit
 def _value_of_rank(values, rank, counts):
     """What ``np.sort(values)[rank]`` would be; ``values`` is overwritten, ``counts`` is scratch of at least 8.
 
@@ -97,7 +96,7 @@ def _value_of_rank(values, rank, counts):
     return values[rank]
 
 
-@njit(**JIT)
+@jit
 def kd_order(points, scale, leaf):
     """Order the points so that every ``leaf`` in a row fill a small box.
 
@@ -164,7 +163,7 @@ def kd_order(points, scale, leaf):
     return order
 
 
-@njit(**JIT)
+@jit
 def boxes(points, leaf):
     """Smallest and largest coordinates of each ``leaf`` points in a row; the last box may hold fewer.
 
@@ -189,7 +188,7 @@ def boxes(points, leaf):
     return low, high
 
 
-@njit(**_EXTREMES)
+@jit(fastmath=_EXTREMES)
 def box_distances(query_low, query_high, block, low, high, scale, metric, nearest, farthest):
     """Squared distances between which all pairs of a block and each panel lie.
 
@@ -229,7 +228,7 @@ def box_distances(query_low, query_high, block, low, high, scale, metric, neares
             farthest[j] *= farthest[j]
 
 
-@njit(**JIT)
+@jit
 def box_distance(query_low, query_high, block, low, high, panel, scale, metric):
     """One entry of ``nearest``, for a few queries of a block: give the boxes of such groups, ``boxes(queries, 4)``."""
     total = 0.0
@@ -244,13 +243,13 @@ def box_distance(query_low, query_high, block, low, high, panel, scale, metric):
     return total if metric == EUCLIDEAN else total * total
 
 
-@njit(**JIT)
+@jit
 def with_slack(squared, slack):
     """The squared distance beyond which a box is out of reach; the tiny part is for squares too small for float32."""
     return squared * (1.0 + slack) + 1e-37
 
 
-@njit(**JIT)
+@jit
 def active_panels(query_low, query_high, block, low, high, scale, metric, profile, reach, slack):
     """The panels that a block of queries has to visit.
 
@@ -297,7 +296,25 @@ def active_panels(query_low, query_high, block, low, high, scale, metric, profil
     return active[:count].copy(), limit
 
 
-@njit(**JIT)
+@jit
+def active_lists(query_low, query_high, first, count, low, high, scale, metric, profile, reach, slack):
+    """The panels of ``count`` blocks from ``first`` on, end to end, and where each block's end; both int64."""
+    found, ends = [], np.empty(count, np.int64)
+    size = 0
+    for block in range(count):
+        panels, _ = active_panels(
+            query_low, query_high, first + block, low, high, scale, metric, profile, reach, slack
+        )
+        found.append(panels)
+        size += panels.size
+        ends[block] = size
+    lists = np.empty(size, np.int64)
+    for block in range(count):
+        lists[ends[block] - found[block].size : ends[block]] = found[block]
+    return lists, ends
+
+
+@jit
 def _sift(panels, distances, size, top):
     """Let the entry at ``top`` of a heap sink to where no entry below it is nearer, or as near with a lower number."""
     panel, distance = panels[top], distances[top]
@@ -317,7 +334,7 @@ def _sift(panels, distances, size, top):
     panels[top], distances[top] = panel, distance
 
 
-@njit(**JIT)
+@jit
 def drop_nearest(panels, distances, size):
     """Take the nearest of the first ``size`` panels off the heap of :func:`order_panels`; returns how many are left."""
     panels[0], distances[0] = panels[size - 1], distances[size - 1]
@@ -325,7 +342,7 @@ def drop_nearest(panels, distances, size):
     return size - 1
 
 
-@njit(**JIT)
+@jit
 def order_panels(query_low, query_high, block, low, high, scale, metric, sure, slack):
     """The panels that may hold one of the k nearest of a block, as a heap with the nearest on top.
 
@@ -449,8 +466,8 @@ def worth_pruning(n: int, m: int, d: int, leaf: int, block: int, share: float | 
     """What ``prune="auto"`` decides, twice.
 
     Before anything is ordered (``share`` None): whether order and lists cost at most a quarter of all n m pairs, which
-    is what is lost if it was in vain. Then, with the share of the panels that blocks visit: whether visits, at twice the
-    cost of a straight walk, and lists take at most 0.7 of it.
+    is what is lost if it was in vain. Then, with the share of the panels that blocks visit: whether visits, at twice
+    the cost of a straight walk, and lists take at most 0.7 of it.
     """
     lists = SCAN * d / (leaf * block)
     if share is None:

@@ -1,9 +1,9 @@
 """Reach: which kernels can leave samples out unseen, and whether it pays.
 
 :mod:`locbook.engine.pruning` knows boxes and distances; this module knows kernels. A kernel can be pruned by the first
-of its factors that has a bounded support in a distance of coordinates, and a single Gaussian or Laplace leaf by what the
-dtype can see. ``prune="auto"`` asks the cost model, in up to eight columns; the answer is the same either way, up to the
-order of summation.
+of its factors that has a bounded support in a distance of coordinates, and a single Gaussian or Laplace leaf by what
+the dtype can see. ``prune="auto"`` asks the cost model, in up to eight columns; the answer is the same either way, up to
+the order of summation.
 """
 
 from __future__ import annotations
@@ -116,13 +116,28 @@ def support_of(problem: Problem, kernel: base.Kernel) -> Reach | None:
     return Reach(columns, kernel.metric.code, scale, squared=(kernel.named.support * widest) ** 2)
 
 
-def nearest_reach(problem: Problem, columns: np.ndarray, metric: Metric, k: int, *, hollow: bool, masked: bool) -> Reach | None:
+def nearest_reach(
+    problem: Problem, columns: np.ndarray, metric: Metric, k: int, *, hollow: bool, masked: bool
+) -> Reach | None:
     """The reach of a search for the ``k`` nearest."""
     if metric.code not in (EUCLIDEAN, MANHATTAN, CHEBYSHEV):
         return None
     known = not masked and (problem.sample_weight is None or bool((problem.sample_weight > 0).all()))
     return Reach(
         np.asarray(columns), metric.code, np.ones(len(columns)), nearest=k, per_panel=(PANEL - hollow) * known
+    )
+
+
+def _fades(kernel: base.Kernel) -> bool:
+    """Whether a kernel has weights that are, or round to, nothing."""
+    return any(
+        isinstance(leaf, base.NeighborKernel)
+        or (
+            isinstance(leaf, base.RadialKernel)
+            and leaf.named is not None
+            and (leaf.named.exponential or math.isfinite(leaf.named.support))
+        )
+        for leaf in kernel.leaves()
     )
 
 
@@ -133,13 +148,16 @@ def coordinates(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return block if block.flags.writeable else block.copy()
 
 
-def put_in_order(problem: Problem, reach: Reach | None, prune: str | bool, dtype: str = "float64") -> Order | None:
+def put_in_order(
+    problem: Problem, reach: Reach | None, prune: str | bool, dtype: str = "float64"
+) -> Order | None:
     """Samples and queries in order if the kernel is to be pruned, else None.
 
     Raises
     ------
     ValueError
-        If ``prune`` is True and the kernel cannot be pruned.
+        If ``prune`` is True and the kernel reaches every sample. One that can be pruned, but not under a mask, not in
+        this distance or not on this processor, is not, with the same answer.
     """
     if isinstance(prune, (bool, np.bool_)):
         if not prune:
@@ -148,11 +166,9 @@ def put_in_order(problem: Problem, reach: Reach | None, prune: str | bool, dtype
         check_option(prune, "prune", ("auto", True, False))
     m, n = len(problem.queries), len(problem.samples)
     if reach is None:
-        if prune == "auto":
-            return None
-        raise ValueError(
-            f"prune=True: kernel {problem.kernel!r} reaches every sample, or its distance has no boxes to prune by"
-        )
+        if prune is True and not _fades(problem.kernel):
+            raise ValueError(f"prune=True: kernel {problem.kernel!r} reaches every sample")
+        return None
     d = len(reach.columns)
     auto = prune == "auto"
     if auto and (

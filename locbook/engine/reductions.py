@@ -18,7 +18,6 @@ nearest samples or by all of them, and the same reduction runs again.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from typing import NamedTuple
@@ -174,7 +173,9 @@ def fill_empty(
 # -- reductions ------------------------------------------------------------------------------------------------------
 
 
-def _sums(problem: Problem, values: np.ndarray, prune: str | bool, **sizes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _sums(
+    problem: Problem, values: np.ndarray, prune: str | bool, **sizes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Logarithm of a scale (m,), and in its units the sums of the weights (m,) and of weight times value (m, p).
 
     By the fused path where the kernel is one exponential leaf, else, and for queries beyond its range, by the program.
@@ -192,7 +193,9 @@ def _sums(problem: Problem, values: np.ndarray, prune: str | bool, **sizes: int)
     return found
 
 
-def _program_sums(problem: Problem, values: np.ndarray, prune: str | bool, **sizes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _program_sums(
+    problem: Problem, values: np.ndarray, prune: str | bool, **sizes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     pruned, leaf = _pruned(problem, prune), compact_leaf(problem)
     if pruned is not None and pruned.share < FEW and leaf is not None and _moderate(problem.sample_weight):
         return np.zeros(len(problem.queries)), *sum_compact(problem, leaf, values, pruned)
@@ -300,7 +303,16 @@ def moments(
     f, p = len(table[0]), values.shape[1]
     plan = make_plan(problem)
     state = make_state(len(problem.queries), f * (f + 1) // 2 + f * p)
-    run(s.MOMENTS, problem, plan, state, values=values, monomials=table, pruned=_pruned(problem, prune), **sizes)
+    run(
+        s.MOMENTS,
+        problem,
+        plan,
+        state,
+        values=values,
+        monomials=table,
+        pruned=_pruned(problem, prune),
+        **sizes,
+    )
     second = np.empty((len(problem.queries), f, f))
     upper = np.triu_indices(f)
     second[:, upper[0], upper[1]] = second[:, upper[1], upper[0]] = state.sums[:, : len(upper[0])]
@@ -324,7 +336,15 @@ def classes(
 
     def shares(problem: Problem, prune: str | bool = False) -> np.ndarray:
         state = make_state(len(problem.queries), n_classes)
-        run(s.CLASSES, problem, make_plan(problem), state, labels=labels, pruned=_pruned(problem, prune), **sizes)
+        run(
+            s.CLASSES,
+            problem,
+            make_plan(problem),
+            state,
+            labels=labels,
+            pruned=_pruned(problem, prune),
+            **sizes,
+        )
         with np.errstate(invalid="ignore"):  # by their own sum: one class alone has exactly 1
             return state.sums / state.sums.sum(axis=1, keepdims=True)
 

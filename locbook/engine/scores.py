@@ -2,8 +2,8 @@
 
 :func:`score_columns` is the heart of the vector path. It walks the columns of a panel and keeps the scores of four
 queries and ``COLUMN_VECTORS`` vectors of samples in registers. Distances are sums of squared differences, never an
-expansion: 1e8 and 1e8 + 1 are 1 apart. :func:`scores` writes the scores down, for kernels that are no single exponential
-leaf; :mod:`locbook.engine.fused` turns them into weights at once.
+expansion: 1e8 and 1e8 + 1 are 1 apart. :func:`scores` writes the scores down, for kernels that are no single
+exponential leaf; :mod:`locbook.engine.fused` turns them into weights at once.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
-from . import vectors
 from .panels import PANEL, unpack
-from .parts import JIT, address, made_from
+from .parts import address, inner
 from .vectors import COLUMN_VECTORS, ROWS, Vectors
 
 #: What is computed of a query and a sample: the squared distance, the same with a factor for each column, the product.
@@ -96,18 +95,19 @@ def _scores(typing_context, kind, queries, row, panels, first, count, columns, f
 
 
 def _make(kind: int):
-    @njit(**JIT)
+    @inner
     def scores(queries, row, panels, first, count, columns, factors, out):
         _scores(kind, queries, row, panels, first, count, columns, factors, out)
         return 0
 
-    return made_from(scores, vectors)
+    return scores
 
 
 @lru_cache
 def scores_address(dtype: str, kind: int) -> int:
-    """Address of the part ``scores(queries, row, panels, first, count, columns, factors, out)``: ``out[i, : count *
-    PANEL]`` gets the scores of query ``row + i``, i below ROWS, from the columns named.
+    """Address of the part ``scores(queries, row, panels, first, count, columns, factors, out)``.
+
+    ``out[i, : count * PANEL]`` gets the scores of query ``row + i``, i below ROWS, from the columns named.
     """
     one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
     integers = types.Array(types.int64, 1, "C")

@@ -9,12 +9,12 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
-from . import scores, vectors
+from . import scores
 from .panels import PANEL
-from .parts import JIT, address, made_from
+from .parts import address, inner
 from .scores import DISTANCE, score_columns, vector_groups
 from .vectors import ROWS, Vectors
 
@@ -69,7 +69,7 @@ def sieve_address(kind: int) -> int:
     ``bias`` sum up to at least ``limits[i]`` (in float32).
     """
 
-    @njit(**JIT)
+    @inner
     def sieve(queries, row, panels, first, count, bias, limits, out, passed):
         _sieve(kind, queries, row, panels, first, count, bias, limits, out, passed)
         return 0
@@ -77,6 +77,6 @@ def sieve_address(kind: int) -> int:
     number = types.float64 if kind == DISTANCE else types.float32
     one, two, three = (types.Array(number, k, "C") for k in (1, 2, 3))
     return address(
-        made_from(sieve, scores, vectors),
+        sieve,
         *(two, types.intp, three, types.intp, types.intp, two, one, two, types.Array(types.int64, 2, "C")),
     )

@@ -27,14 +27,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 
-from . import exponential, vectors
-from . import program as programs
-from . import values as value_kernels
 from .exponential import exp_negative
 from .panels import PANEL
-from .parts import JIT, REDUCE_PART, address, call, made_from
+from .parts import REDUCE_PART, address, call, inner, jit
 from .program import Tile, evaluate, is_empty
 from .values import lane_sums
 from .vectors import COLUMN_VECTORS, ENABLED, ROWS, VECTOR_BYTES, largest
@@ -44,10 +40,10 @@ SUM, MEAN, MOMENTS, CLASSES, CUMULATE, TOP, DENSE, DIAGONAL = range(8)
 LANES = max(1, VECTOR_BYTES // 8)
 
 #: Sums may be reordered into vector lanes; NaN and infinity keep their meaning.
-_SUMS = {**JIT, "fastmath": {"contract", "reassoc", "arcp", "nsz"}}
+_SUMS = {"contract", "reassoc", "arcp", "nsz"}
 
 
-@njit(**_SUMS)
+@inner(fastmath=_SUMS)
 def _total(weights, n):
     total = 0.0
     for j in range(n):
@@ -55,7 +51,7 @@ def _total(weights, n):
     return total
 
 
-@njit(**_SUMS)
+@inner(fastmath=_SUMS)
 def _dot(weights, values, n):
     total = 0.0
     for j in range(n):
@@ -63,7 +59,7 @@ def _dot(weights, values, n):
     return total
 
 
-@njit(**JIT)
+@inner
 def _to_weights(row, n, shift, i):
     """Log-weights to weights relative to the running maximum ``shift[i]``; returns the factor for older sums."""
     top = largest(row, n)
@@ -81,7 +77,7 @@ def _to_weights(row, n, shift, i):
     return factor
 
 
-@njit(**JIT)
+@inner
 def _mean(weights, rows, i, values, first, count, lanes, sums):
     """Add w v, for a few queries."""
     p = values.shape[1]
@@ -106,8 +102,24 @@ def _mean(weights, rows, i, values, first, count, lanes, sums):
                 sums[i + r, c] += lanes[r, c, lane]
 
 
-@njit(**JIT)
-def _moments(weights, rows, i, size, queries, panels, first, count, values, parents, dimensions, lanes, z, weighted, sums):
+@inner
+def _moments(
+    weights,
+    rows,
+    i,
+    size,
+    queries,
+    panels,
+    first,
+    count,
+    values,
+    parents,
+    dimensions,
+    lanes,
+    z,
+    weighted,
+    sums,
+):
     """Add w z z' (upper triangle, row by row) and w z y, z the monomials of x - q, for a few queries.
 
     Both are products of the rows w z with the rows z and y. ``z`` is scratch for the latter, shape (panels, f + p,
@@ -149,7 +161,7 @@ def _moments(weights, rows, i, size, queries, panels, first, count, values, pare
                 k += 1
 
 
-@njit(**JIT)
+@inner
 def _products(weighted, features, z, count, lanes):
     """``lanes[f, g]``: the partial sums of the products of row f of ``weighted`` with row g of ``z``."""
     lanes[:] = 0.0
@@ -170,7 +182,7 @@ def _products(weighted, features, z, count, lanes):
                 g += 1
 
 
-@njit(**JIT)
+@inner
 def push(score, row_id, scores, rows):
     """Put a candidate on the heap of the k best; the root is the worst: lowest score, then largest row."""
     if score < scores[0] or (score == scores[0] and row_id > rows[0]):
@@ -197,13 +209,14 @@ def push(score, row_id, scores, rows):
 
 @lru_cache
 def reduce_address(reduction: int) -> int:
-    """Address of the part that accumulates: ``reduce(weights, rows, i, size, queries, query_ids, panels, first, count,
-    ids, values, labels, parents, dimensions, lanes, z, weighted, sums, order)``.
+    """Address of the part that accumulates, ``reduce``.
 
+    Its arguments: ``weights, rows, i, size, queries, query_ids, panels, first, count, ids, values, labels, parents,
+    dimensions, lanes, z, weighted, sums, order``.
     ``weights[r, : count * PANEL]`` are those of query ``i + r``, 0 (a log-weight of ``-inf``) beyond ``size``.
     """
 
-    @njit(**JIT)
+    @inner
     def reduce(
         weights, rows, i, size, queries, query_ids, panels, first, count, ids, values, labels, parents, dimensions,
         lanes, z, weighted, sums, order,
@@ -213,7 +226,21 @@ def reduce_address(reduction: int) -> int:
             _mean(weights, rows, i, values, first, count, lanes, sums)
         elif reduction == MOMENTS:
             _moments(
-                weights, rows, i, size, queries, panels, first, count, values, parents, dimensions, lanes, z, weighted, sums
+                weights,
+                rows,
+                i,
+                size,
+                queries,
+                panels,
+                first,
+                count,
+                values,
+                parents,
+                dimensions,
+                lanes,
+                z,
+                weighted,
+                sums,
             )
         for r in range(rows):
             row, k = weights[r], i + r
@@ -244,10 +271,10 @@ def reduce_address(reduction: int) -> int:
                         sums[k, 0] = row[j]
         return 0
 
-    return address(made_from(reduce, exponential, value_kernels, vectors), *REDUCE_PART)
+    return address(reduce, *REDUCE_PART)
 
 
-@njit(**JIT)
+@inner
 def scratch(features, outputs, count):
     """Room for the sums of means and moments over a tile of ``count`` panels."""
     rows = max(ROWS, (features + ROWS - 1) // ROWS * ROWS)
@@ -255,7 +282,7 @@ def scratch(features, outputs, count):
     return lanes, np.empty((count, features + outputs, PANEL)), np.zeros((rows, count * PANEL))
 
 
-@njit(**JIT)
+@inner
 def visit(
     reduction,
     reduce,
@@ -328,7 +355,7 @@ def visit(
     return bad
 
 
-@njit(**JIT)
+@jit
 def sweep(
     reduction,
     reduce,
@@ -421,6 +448,3 @@ def sweep(
                 order,
             )
     return bad
-
-
-made_from(sweep, programs, exponential, value_kernels, vectors)

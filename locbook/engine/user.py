@@ -12,7 +12,7 @@ import builtins
 import math
 import threading
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
@@ -43,18 +43,28 @@ def _replaced(value: Any) -> Any:
 def _scalar(function: Callable, *arguments: types.Type) -> Callable:
     """The function, jitted without fast-math; as it is where the user jitted it."""
     if hasattr(function, "py_func"):
-        function.compile(arguments)  # here, by the user's options: compiled inside ours it would take over ours
+        function.compile(
+            arguments
+        )  # here, by the user's options: compiled inside ours it would take over ours
         return function
     if isinstance(function, FunctionType):
-        names = {name: _replaced(function.__globals__[name]) for name in function.__code__.co_names if name in function.__globals__}
+        names = {
+            name: _replaced(function.__globals__[name])
+            for name in function.__code__.co_names
+            if name in function.__globals__
+        }
         cells = tuple(CellType(_replaced(cell.cell_contents)) for cell in function.__closure__ or ())
         function = FunctionType(
-            function.__code__, {"__builtins__": builtins, **names}, function.__name__, function.__defaults__, cells
+            function.__code__,
+            {"__builtins__": builtins, **names},
+            function.__name__,
+            function.__defaults__,
+            cells,
         )
     return njit(error_model="numpy")(function)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _profile(function: Callable, log: bool) -> Any:
     scalar = _scalar(function, types.float64)
 
@@ -66,21 +76,23 @@ def _profile(function: Callable, log: bool) -> Any:
         exact = not log or not 0.0 < inverse < math.inf
         for j in range(n):
             s = row[j] / squared if exact else row[j] * inverse
-            far = s == math.inf  # no column in common, or beyond all floats: weight 0, whatever the function says
+            far = (
+                s == math.inf
+            )  # no column in common, or beyond all floats: weight 0, whatever the function says
             weight = float(scalar(0.0 if far else s))
             weight = nothing if far else weight
             # a weight is a number >= 0, its logarithm anything below infinity
             if log:
                 good += weight < math.inf
             else:
-                good += (0.0 <= weight) & (weight < math.inf)
+                good += (weight >= 0.0) & (weight < math.inf)
             row[j] = weight
         return n - good
 
     return profile
 
 
-@lru_cache(maxsize=None)
+@cache
 def _metric(function: Callable) -> Any:
     scalar = _scalar(function, *2 * [types.Array(types.float64, 1, "C")])
 
@@ -102,7 +114,9 @@ def _metric(function: Callable) -> Any:
     return metric
 
 
-def _address(name: str, function: Callable, part: Callable[[], Any], signature: tuple[types.Type, ...]) -> int:
+def _address(
+    name: str, function: Callable, part: Callable[[], Any], signature: tuple[types.Type, ...]
+) -> int:
     with _lock:
         try:
             return address(part(), *signature)

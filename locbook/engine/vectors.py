@@ -96,7 +96,9 @@ class Vectors:
         return INT(number)
 
     def plus(self, a, b):
-        return a if isinstance(b, int) and b == 0 else self.builder.add(a, INT(b) if isinstance(b, int) else b)
+        return (
+            a if isinstance(b, int) and b == 0 else self.builder.add(a, INT(b) if isinstance(b, int) else b)
+        )
 
     def times(self, a, b):
         return self.builder.mul(a, INT(b) if isinstance(b, int) else b)
@@ -120,7 +122,9 @@ class Vectors:
 
     def broadcast(self, pointer):
         """The number at ``pointer`` in every lane."""
-        one = self.builder.insert_element(ir.Constant(self.type, ir.Undefined), self.builder.load(pointer), INT32(0))
+        one = self.builder.insert_element(
+            ir.Constant(self.type, ir.Undefined), self.builder.load(pointer), INT32(0)
+        )
         lanes = ir.Constant(ir.VectorType(INT32, self.lanes), [0] * self.lanes)
         return self.builder.shuffle_vector(one, ir.Constant(self.type, ir.Undefined), lanes)
 
@@ -137,7 +141,7 @@ class Vectors:
         return self._intrinsic("sqrt", a)
 
     def multiply_add(self, a, b, c):
-        """a b + c, rounded once."""
+        """A b + c, rounded once."""
         return self._intrinsic("fma", a, b, c)
 
     def maximum(self, a, b):
@@ -177,7 +181,7 @@ class Vectors:
         return _Loop(self.builder, count)
 
     def exp2(self, t):
-        """2^t, 0 below the smallest power; the vector form of :func:`locbook.engine.exponential.exp2`."""
+        """2^t, 0 below the smallest power (:data:`locbook.engine.exponential.POWERS`)."""
         from .exponential import POWERS
 
         powers, builder = POWERS[self.size], self.builder

@@ -201,11 +201,13 @@ def as_metric(metric: str | Metric | Callable) -> Metric:
     )
 
 
-_JIT = {"cache": True, "error_model": "numpy", "nogil": True}
+_JIT = {
+    "cache": True, "error_model": "numpy", "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True,
+}  # fmt: skip
 
 
-# Each function fills ``out[:n]`` with *squared* distances from the query ``q``, shape (d,), to the samples of a transposed
-# tile, shape (d, >= n). ``columns`` are the columns looked at, ``scale`` the factor of each difference (one over the
+# Each function fills ``out[:n]`` with *squared* distances from the query ``q``, shape (d,), to the samples of a
+# transposed tile, shape (d, >= n). ``columns`` are the columns looked at, ``scale`` the factor of each difference (one over the
 # bandwidth of its column), ``parameters`` what :meth:`Metric.parameters` gave, ``work`` scratch of the size of ``out``.
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from locbook.engine.exponential import SMALLEST, exp_negative
+from locbook.engine.exponential import EXPONENTIALS, POWERS, SMALLEST, exp_negative
 
 
 @njit
@@ -56,3 +56,31 @@ def test_a_row_is_what_its_entries_are():
     for i in range(0, len(x), 7):
         row(x[i : i + 1], single)
         assert single[0] == whole[i]
+
+
+@pytest.mark.parametrize(
+    ("stored", "function", "half", "error"),
+    [
+        (POWERS[4].coefficients, lambda t: mpmath.mpf(2) ** t, "0.5", 3e-9),
+        (POWERS[8].coefficients, lambda t: mpmath.mpf(2) ** t, "0.5", 2.5e-17),
+        (EXPONENTIALS, mpmath.exp, "0.346608247", 2.5e-17),
+    ],
+    ids=["2^f, float32", "2^f, float64", "e^r"],
+)
+def test_the_coefficients_are_those_of_the_interpolation(stored, function, half, error):
+    with mpmath.workdps(60):
+        half, n = mpmath.mpf(half), len(stored)
+        nodes = [half * mpmath.cos(mpmath.pi * (2 * k + 1) / (2 * n)) for k in range(n)]
+        powers = mpmath.matrix([[x**j for j in range(n)] for x in nodes])
+        exact = mpmath.lu_solve(powers, mpmath.matrix([function(x) for x in nodes]))
+        for got, want in zip(stored, exact, strict=True):
+            assert abs(got - want) <= 1e-8 * abs(want)
+        worst = max(
+            abs(
+                mpmath.polyval([mpmath.mpf(c) for c in reversed(stored)], half * k / 200)
+                / function(half * k / 200)
+                - 1
+            )
+            for k in range(-200, 201)
+        )
+        assert worst <= error

@@ -10,8 +10,7 @@ import pytest
 
 import locbook as lb
 from locbook import engine
-from locbook.engine import fused_sweep, program, sweep
-from locbook.engine.parts import made_from
+from locbook.engine import exponential, fused_sweep, parts, program, sweep
 
 X = np.linspace(0, 2, 9)[:, None]
 
@@ -118,34 +117,43 @@ def test_values_near_the_largest_float():
 # -- the disk cache ----------------------------------------------------------------------------------------------------
 
 
-def test_the_cache_of_the_loop_is_tied_to_the_files_it_calls():
-    for function, modules in ((sweep.sweep, 5), (program.evaluate, 2), (fused_sweep.fused_sweep, 4)):
+def test_the_cache_is_tied_to_all_sources_of_the_engine():
+    for function in (sweep.sweep, program.evaluate, fused_sweep.fused_sweep, exponential.exp_negative):
         stamp = function._cache._cache_file._source_stamp
-        assert isinstance(stamp, tuple), modules
-        assert len(stamp[1]) == 64
+        assert isinstance(stamp, tuple)
+        assert stamp[1] == parts.SOURCES
+
+
+def test_the_digest_sees_every_source_and_the_kind_of_vectors(tmp_path, monkeypatch):
+    file = tmp_path / "a.py"
+    file.write_text("a = 1")
+    first = parts.digest(file)
+    file.write_text("a = 2")
+    assert parts.digest(file) != first
+    file.write_text("a = 1")
+    assert parts.digest(file) == first
+    monkeypatch.setattr(parts, "VECTOR_BYTES", 1)
+    assert parts.digest(file) != first
 
 
 CALLER = """
-from numba import njit
-from locbook.engine.parts import made_from
+from locbook.engine.parts import jit
 import callee_of_a_test as callee
 
-@njit(cache=True)
+@jit
 def caller(x):
     return callee.twice(x) + 1
-
-made_from(caller, callee)
 """
 CALLEE = """
-from numba import njit
+from locbook.engine.parts import inner
 
-@njit(cache=True)
+@inner
 def twice(x):
     return {factor} * x
 """
 
 
-def test_a_changed_callee_in_another_file_is_compiled_anew(tmp_path, monkeypatch):
+def test_a_change_in_another_file_of_the_engine_compiles_anew(tmp_path, monkeypatch):
     def load(name):
         spec = importlib.util.spec_from_file_location(name, tmp_path / f"{name}.py")
         module = importlib.util.module_from_spec(spec)
@@ -154,7 +162,9 @@ def test_a_changed_callee_in_another_file_is_compiled_anew(tmp_path, monkeypatch
         return module
 
     def run(factor):
-        (tmp_path / "callee_of_a_test.py").write_text(CALLEE.format(factor=factor))
+        callee = tmp_path / "callee_of_a_test.py"
+        callee.write_text(CALLEE.format(factor=factor))
+        monkeypatch.setattr(parts, "SOURCES", parts.digest(callee))  # as if it were one of the engine's
         load("callee_of_a_test")
         caller = load("caller_of_a_test").caller
         return caller(10), sum(caller.stats.cache_hits.values())
@@ -171,5 +181,5 @@ def test_caching_may_be_off():
     def plain(x):
         return x
 
-    assert made_from(plain, math) is plain
-    assert made_from(plain.py_func, math) is plain.py_func  # as under NUMBA_DISABLE_JIT
+    assert parts._tied(plain) is plain
+    assert parts._tied(plain.py_func) is plain.py_func  # as under NUMBA_DISABLE_JIT
