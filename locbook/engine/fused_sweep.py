@@ -1,9 +1,9 @@
 """The fused path: local means and log-sums of one exponential leaf, tile by tile.
 
-A block of queries walks the tiles. For each tile and each four queries the fused kernel
-(:mod:`locbook.engine.fused`) gives the weights, or already their sums; many columns of values are then summed by a
-value kernel (:mod:`locbook.engine.values`). The kernels sum in the dtype of the tile, over at most some hundred samples a
-lane; between tiles all sums are float64.
+A block of queries walks the tiles. For each tile and each four queries the fused kernel (:mod:`locbook.engine.fused`)
+gives the weights, or already their sums; many columns of values are then summed by a value kernel
+(:mod:`locbook.engine.values`). The kernels sum in the dtype of the tile, over at most some hundred samples a lane;
+between tiles all sums are float64.
 
 The shift of a query is the largest exponent when it was last looked at. It is moved only when a tile holds an exponent
 beyond :data:`HEADROOM` above it: the tile is then done again. So weights are at most 2^HEADROOM, and no sum overflows.

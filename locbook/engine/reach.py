@@ -1,9 +1,9 @@
 """Reach: which kernels can leave samples out unseen, and whether it pays.
 
-:mod:`locbook.engine.pruning` knows boxes and distances; this module knows kernels. A kernel can be pruned by the first
-of its factors that has a bounded support in a distance of coordinates, and a single Gaussian or Laplace leaf by what
-the dtype can see. ``prune="auto"`` asks the cost model, in up to eight columns; the answer is the same either way, up to
-the order of summation.
+:mod:`locbook.engine.pruning` knows boxes and distances; this module knows kernels. A kernel can be pruned by the
+first of its factors that has a bounded support in a distance of coordinates, and a single Gaussian or Laplace leaf by
+what the dtype can see. ``prune="auto"`` asks the cost model, in up to eight columns; the answer is the same either
+way, up to the order of summation.
 """
 
 from __future__ import annotations

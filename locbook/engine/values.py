@@ -1,8 +1,9 @@
 r"""The value kernels: add weights times values, for a tile of samples.
 
-:math:`O_{ic} \mathrel{+}= \sum_j w_{ij} v_{jc}` is a product of matrices. Few columns of values are stored in panels, and each sum is kept as W partial sums, one a
-lane (:func:`lane_sums`); many columns are stored row by row, and the lanes are columns (:func:`row_sums`). Either way
-four or six queries and up to four vectors of values stay in registers while the samples pass by.
+:math:`O_{ic} \mathrel{+}= \sum_j w_{ij} v_{jc}` is a product of matrices. Few columns of values are stored in panels,
+and each sum is kept as W partial sums, one a lane (:func:`lane_sums`); many columns are stored row by row, and the
+lanes are columns (:func:`row_sums`). Either way four or six queries and up to four vectors of values stay in
+registers while the samples pass by.
 """
 
 from __future__ import annotations

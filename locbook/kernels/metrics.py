@@ -207,8 +207,9 @@ _JIT = {
 
 
 # Each function fills ``out[:n]`` with *squared* distances from the query ``q``, shape (d,), to the samples of a
-# transposed tile, shape (d, >= n). ``columns`` are the columns looked at, ``scale`` the factor of each difference (one over the
-# bandwidth of its column), ``parameters`` what :meth:`Metric.parameters` gave, ``work`` scratch of the size of ``out``.
+# transposed tile, shape (d, >= n). ``columns`` are the columns looked at, ``scale`` the factor of each difference
+# (one over the bandwidth of its column), ``parameters`` what :meth:`Metric.parameters` gave, ``work`` scratch of the
+# size of ``out``.
 
 
 @njit(**_JIT)
