@@ -20,7 +20,7 @@ from .problem import Problem
 from .pruned_sweep import pruned_sweep
 from .reach import BLOCK as BLOCK_OF_PRUNING
 from .reach import Order
-from .sweep import DENSE, DIAGONAL, MOMENTS, TOP, reduce_address, sweep
+from .sweep import DENSE, DIAGONAL, MOMENTS, TOP, part_addresses, reduce_address, sweep
 
 #: Most queries of a task, and numbers in a chunk: 32 MB.
 BLOCK, CHUNK = 256, 1 << 22
@@ -129,7 +129,7 @@ def run(
     reduce = None
     if reduction == MOMENTS and len(parents) == d + 1:
         reduce = linear_address(d, p)
-    reduce = reduce_address(reduction) if reduce is None else reduce
+    addresses = part_addresses(reduce_address(reduction) if reduce is None else reduce)
 
     def walk(start: int, rows: slice | np.ndarray, columns: np.ndarray | slice, packed: tuple) -> int:
         """The queries of a task, from ``start`` in their order, and one packed chunk."""
@@ -144,7 +144,7 @@ def run(
             masks[k] = mask[rows][:, columns]
         parts = [part[rows] for part in (state.shift, state.total, state.sums, state.order)]
         given = (
-            *(reduction, reduce, plan.program, queries, query_ids, _contiguous(plan.query_data[:, rows])),
+            *(reduction, addresses, plan.program, queries, query_ids, _contiguous(plan.query_data[:, rows])),
             *(panels, len(ids), ids, sample_data, masks, weights, known, codes, parents, dimensions),
         )
         if pruned is None:

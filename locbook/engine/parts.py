@@ -23,15 +23,15 @@ from numba.extending import intrinsic
 
 from .vectors import VECTOR_BYTES
 
-_ONE, _TWO, _THREE = (types.Array(types.float64, k, "C") for k in (1, 2, 3))
-_INTEGERS = types.Array(types.int64, 1, "C")
+ONE, TWO, THREE = (types.Array(types.float64, k, "C") for k in (1, 2, 3))
+INTEGERS, INTEGER_ROWS = (types.Array(types.int64, k, "C") for k in (1, 2))
 #: Arguments of a distance and of a profile (:mod:`locbook.engine.named`).
-METRIC_PART = (_TWO, types.intp, _THREE, types.intp, types.intp, _INTEGERS, _ONE, _ONE, _ONE, _ONE)
-PROFILE_PART = (_ONE, types.intp, types.float64, types.float64)
+METRIC_PART = (TWO, types.intp, THREE, types.intp, types.intp, INTEGERS, ONE, ONE, ONE, ONE)
+PROFILE_PART = (ONE, types.intp, types.float64, types.float64)
 #: Arguments of what accumulates (:func:`locbook.engine.sweep.reduce_address`).
 REDUCE_PART = (
-    *(_TWO, types.intp, types.intp, types.intp, _TWO, _INTEGERS, _THREE, types.intp, types.intp, _INTEGERS),
-    *(_THREE, _INTEGERS, _INTEGERS, _INTEGERS, _THREE, _THREE, _TWO, _TWO, types.Array(types.int64, 2, "C")),
+    *(TWO, types.intp, types.intp, types.intp, TWO, INTEGERS, THREE, types.intp, types.intp, INTEGERS),
+    *(THREE, INTEGERS, INTEGERS, INTEGERS, THREE, THREE, TWO, TWO, INTEGER_ROWS),
 )
 
 _lock = threading.RLock()

@@ -15,9 +15,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
 from .panels import PANEL
-from .parts import call, inner
+from .parts import INTEGER_ROWS, INTEGERS, ONE, THREE, TWO, call, inner
 
 # Steps that push a row
 DISTANCE, DOT, VON_MISES, NEIGHBORS, TABLE, PAST, CONSTANT = range(7)
@@ -299,6 +300,14 @@ def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work
                 for j in range(tile.size):
                     row[j] = row[j] if mask[j] else zero
     return bad
+
+
+#: Types of a program and a tile, and the arguments of :func:`evaluate`, which the loop calls as a part.
+PROGRAM = types.NamedTuple((INTEGER_ROWS, INTEGERS, ONE, types.boolean, types.int64), Program)
+TILE = types.NamedTuple(
+    (THREE, types.int64, types.int64, types.int64, INTEGERS, TWO, types.Array(types.bool_, 3, "C")), Tile
+)
+EVALUATE_PART = (PROGRAM, TWO, INTEGERS, TWO, types.intp, types.intp, TILE, THREE, ONE)
 
 
 @inner

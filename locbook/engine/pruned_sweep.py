@@ -11,11 +11,11 @@ import math
 import numpy as np
 
 from .panels import PANEL
-from .parts import inner, jit
+from .parts import call, inner, jit
 from .program import Tile
 from .pruning import active_panels, box_distance, drop_nearest, order_panels, with_slack
 from .reach import BLOCK
-from .sweep import TOP, scratch, visit
+from .sweep import TOP, scratch
 from .vectors import ROWS
 
 
@@ -31,7 +31,7 @@ def _worst(sums, start, stop):
 @jit
 def pruned_sweep(
     reduction,
-    reduce,
+    parts,
     program,
     queries,
     query_ids,
@@ -100,9 +100,10 @@ def pruned_sweep(
                 four = first_block * (BLOCK // ROWS) + i // ROWS
                 if box_distance(fours[0], fours[1], four, boxes[0], boxes[1], panel, scale, metric) > limit:
                     continue
-                bad += visit(
+                bad += call(
+                    parts[0],
                     reduction,
-                    reduce,
+                    parts,
                     program,
                     queries,
                     query_ids,

@@ -27,11 +27,12 @@ import math
 from functools import lru_cache
 
 import numpy as np
+from numba import types
 
 from .exponential import exp_negative
 from .panels import PANEL
-from .parts import REDUCE_PART, address, call, inner, jit
-from .program import Tile, evaluate, is_empty
+from .parts import INTEGER_ROWS, INTEGERS, ONE, REDUCE_PART, THREE, TWO, address, call, inner, jit
+from .program import EVALUATE_PART, PROGRAM, TILE, Tile, evaluate, is_empty
 from .values import lane_sums
 from .vectors import COLUMN_VECTORS, ENABLED, ROWS, VECTOR_BYTES, largest
 
@@ -285,7 +286,7 @@ def scratch(features, outputs, count):
 @inner
 def visit(
     reduction,
-    reduce,
+    parts,
     program,
     queries,
     query_ids,
@@ -312,7 +313,7 @@ def visit(
     if reduction != DENSE and is_empty(program, queries, i, rows, tile):
         return 0
     size, width, offset = tile.size, tile.count * PANEL, tile.first * PANEL
-    bad = evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work)
+    bad = call(parts[1], program, queries, query_ids, query_data, i, rows, tile, stack, work)
     for r in range(rows):
         row = stack[0, r]
         for j in range(size, width):
@@ -331,7 +332,7 @@ def visit(
             total[i + r] += _total(row, size)
     if reduction != SUM:
         call(
-            reduce,
+            parts[2],
             stack[0],
             rows,
             i,
@@ -355,10 +356,33 @@ def visit(
     return bad
 
 
+VISIT_PART = (
+    *(
+        types.int64,
+        types.UniTuple(types.int64, 3),
+        PROGRAM,
+        TWO,
+        INTEGERS,
+        TWO,
+        TILE,
+        ONE,
+        THREE,
+        INTEGERS,
+        INTEGERS,
+    ),
+    *(INTEGERS, types.intp, THREE, ONE, THREE, THREE, TWO, ONE, ONE, TWO, INTEGER_ROWS),
+)
+
+
+def part_addresses(reduce: int) -> tuple[int, int, int]:
+    """Addresses of what :func:`sweep` calls."""
+    return address(visit, *VISIT_PART), address(evaluate, *EVALUATE_PART), reduce
+
+
 @jit
 def sweep(
     reduction,
-    reduce,
+    parts,
     program,
     queries,
     query_ids,
@@ -385,8 +409,9 @@ def sweep(
     Parameters
     ----------
     reduction : int
-    reduce : int
-        Address of the part that accumulates.
+    parts : (int, int, int)
+        Addresses of :func:`visit`, of :func:`locbook.engine.program.evaluate` and of the part that accumulates: called
+        by address they are compiled once, and not again inside their callers.
     program : Program
     queries : array, shape (b to the next multiple of ROWS, d)
     query_ids : array of int64, shape (b,)
@@ -423,9 +448,10 @@ def sweep(
         count = min(per_tile, panels.shape[0] - first)
         tile = Tile(panels, first, count, min(count * PANEL, n - first * PANEL), ids, sample_data, masks)
         for i in range(0, query_ids.size, ROWS):
-            bad += visit(
+            bad += call(
+                parts[0],
                 reduction,
-                reduce,
+                parts,
                 program,
                 queries,
                 query_ids,

@@ -144,7 +144,7 @@ def test_lowest_bit():
     assert lowest(np.int64(0)) == 64
 
 
-# -- elementary functions ------------------------------------------------------------------------------------------------
+# -- elementary functions ----------------------------------------------------------------------------------------------
 
 
 def test_exponential_over_the_whole_range():
@@ -536,7 +536,7 @@ def test_parts_are_compiled_once_for_all_processes(tmp_path):
     assert files() == first  # nothing is compiled again, nothing is left
 
 
-# -- the disk cache knows what it is made from -----------------------------------------------------------------------------
+# -- the disk cache knows what it is made from -------------------------------------------------------------------------
 
 ROOT = Path(parts.__file__).parents[1]
 

@@ -1,7 +1,7 @@
 """The plain path and the vector paths of other processors give the same answers.
 
-A battery of every reduction runs here and, in a process of its own, with vectors switched off; a part of it on a processor
-without fused multiply-add, and on one with vectors of 32 bytes.
+A battery of every reduction runs here and, in a process of its own, with vectors switched off; a part of it for a
+processor without fused multiply-add, and for one with vectors of 32 bytes.
 """
 
 import os
