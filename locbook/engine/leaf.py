@@ -27,7 +27,7 @@ from .fused import weigh_address
 from .panels import PANEL, pack
 from .pool import get_num_threads, run_tasks
 from .problem import Problem
-from .reach import BLOCK, Reach, put_in_order
+from .reach import BLOCK, Reach, put_in_order, some_columns
 from .scores import DISTANCE, PRODUCT, SCALED
 from .values import values_address
 
@@ -206,7 +206,7 @@ def _sums(
         if pruned is not None:
             some = pruned.queries[some]
         own = some if len(rows) == len(problem.queries) else rows[some]
-        queries = _padded(_columns(problem.queries[own], leaf.columns), number)
+        queries = _padded(some_columns(problem.queries[own], leaf.columns), number)
         state = own_rows, *_ = [part[some] for part in (shift, total, sums)]
         given = samples, queries, _padded(leaf.slope[own], number)
         if pruned is None:
@@ -223,7 +223,7 @@ def _sums(
                 whole[some] = part
 
     for chunk in chunks:
-        panels = pack(_columns(problem.samples[chunk], leaf.columns), number)
+        panels = pack(some_columns(problem.samples[chunk], leaf.columns), number)
         biases = pack(bias[chunk, None], number, fill=-np.inf)[:, 0]
         if by_row:
             known = np.zeros((len(panels), PANEL, -(-p // lanes) * lanes), number)
@@ -241,7 +241,3 @@ def _padded(rows: np.ndarray, dtype: np.dtype) -> np.ndarray:
     padded = np.empty((-(-len(rows) // vectors.ROWS) * vectors.ROWS, *rows.shape[1:]), dtype)
     padded[: len(rows)], padded[len(rows) :] = rows, rows[-1]
     return padded
-
-
-def _columns(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    return array if len(columns) == array.shape[1] and (np.diff(columns) == 1).all() else array[:, columns]

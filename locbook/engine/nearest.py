@@ -21,14 +21,14 @@ from .parts import call, inner, jit
 from .pool import get_num_threads, run_tasks
 from .problem import Problem
 from .pruning import box_distance, drop_nearest, order_panels, with_slack
-from .reach import BLOCK, Order, coordinates
+from .reach import BLOCK, Order, coordinates, some_columns
 from .scores import DISTANCE, PRODUCT
 from .sieve import sieve_address
 from .sweep import push
-from .vectors import ROWS, lowest_bit
+from .vectors import ROWS, lowest_bit, multiply_add
 
 #: Queries of a task, and numbers in a chunk.
-TASK, CHUNK = 16 * BLOCK, 1 << 22
+TASK, CHUNK = 16 * BLOCK, 1 << 20
 #: Queries that pass by while some panels stay in the second-level cache.
 PASSING = 96
 #: Panels that are sieved by one call.
@@ -86,12 +86,13 @@ def pruned_nearest(
     return 0
 
 
-@inner(fastmath={"contract", "reassoc"})
+@inner
 def _squared_distance(queries, i, samples, j):
+    """To the bit what the kernel of distances gives: a kernel of the k nearest compares the two."""
     total = 0.0
     for c in range(queries.shape[1]):
-        gap = queries[i, c] - samples[j, c]
-        total += gap * gap
+        gap = samples[j, c] - queries[i, c]
+        total = multiply_add(gap, gap, total)
     return total
 
 
@@ -175,7 +176,8 @@ def sieved_nearest(
 def distance_from(samples: np.ndarray, columns: np.ndarray, center: np.ndarray) -> float:
     """Largest distance of a coordinate from the centre."""
     low, high = (
-        extreme.reduce(samples[:, columns], axis=0).astype(np.float64) for extreme in (np.minimum, np.maximum)
+        extreme.reduce(some_columns(samples, columns), axis=0).astype(np.float64)
+        for extreme in (np.minimum, np.maximum)
     )
     return float(np.maximum(high - center, center - low).max())
 
@@ -183,7 +185,7 @@ def distance_from(samples: np.ndarray, columns: np.ndarray, center: np.ndarray) 
 def sievable(problem: Problem, columns: np.ndarray) -> bool:
     """Whether squares of the coordinates stay well within the floats."""
     return all(
-        abs(float(extreme.reduce(part[:, columns], axis=None))) < 1e140
+        abs(float(extreme.reduce(some_columns(part, columns), axis=None))) < 1e140
         for part in (problem.queries, problem.samples)
         for extreme in (np.minimum, np.maximum)
     )
@@ -224,12 +226,14 @@ def find_nearest(
         run_tasks(walk, starts)
         return best, rows
     sieve = sieve_address(PRODUCT)
-    center = problem.samples[:, columns].mean(axis=0, dtype=np.float64)
+    center = some_columns(problem.samples, columns).mean(axis=0, dtype=np.float64)
     away = q - center
     largest = float(
         np.maximum(np.abs(away).max(initial=0.0), distance_from(problem.samples, columns, center))
     )
-    unit = 2.0 ** -np.frexp(largest)[1]
+    unit = 2.0 ** -np.clip(
+        np.frexp(largest)[1], -460, 460
+    )  # smaller ones all pass, and are looked at closely
     away *= unit
     lengths = np.sqrt(np.einsum("ij,ij->i", away, away))
     per_chunk = max(PANEL, CHUNK // len(columns) // PANEL * PANEL)

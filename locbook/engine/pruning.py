@@ -32,17 +32,14 @@ import numpy as np
 
 from ..kernels.metrics import CHEBYSHEV, EUCLIDEAN
 from ..kernels.profiles import PROFILES
-from .parts import jit
+from .parts import inner, jit
 
 GAUSSIAN, LAPLACE = PROFILES["gaussian"].code, PROFILES["laplace"].code
 #: Any code but those two: the reach is the squared radius of the support.
 COMPACT = PROFILES["uniform"].code
 
-#: No NaN comes here, so minima and maxima may run in vector lanes.
-_EXTREMES = {"nnan", "nsz"}
 
-
-@jit(fastmath=_EXTREMES)
+@inner
 def _extremes(points, rows, column):
     low = high = points[rows[0], column]
     for i in range(rows.size):
@@ -188,7 +185,7 @@ def boxes(points, leaf):
     return low, high
 
 
-@jit(fastmath=_EXTREMES)
+@jit
 def box_distances(query_low, query_high, block, low, high, scale, metric, nearest, farthest):
     """Squared distances between which all pairs of a block and each panel lie.
 
@@ -211,8 +208,11 @@ def box_distances(query_low, query_high, block, low, high, scale, metric, neares
     for c in range(scale.size):
         a, b, unit = query_low[c, block], query_high[c, block], scale[c]
         for j in range(nearest.size):
-            gap = max(0.0, low[c, j] - b, a - high[c, j]) * unit
-            span = max(b - low[c, j], high[c, j] - a) * unit
+            # written as choices, which become vectors; no NaN comes here
+            above, below = low[c, j] - b, a - high[c, j]
+            gap, span = (above, -below) if above > below else (below, -above)
+            gap = (gap if gap > 0.0 else 0.0) * unit
+            span *= unit
             if metric == EUCLIDEAN:
                 nearest[j] += gap * gap
                 farthest[j] += span * span

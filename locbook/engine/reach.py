@@ -141,10 +141,14 @@ def _fades(kernel: base.Kernel) -> bool:
     )
 
 
+def some_columns(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Some columns; the array itself where they are all."""
+    return array if np.array_equal(columns, np.arange(array.shape[1])) else array[:, columns]
+
+
 def coordinates(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Some columns, contiguous and in float64; not a copy where none is needed."""
-    whole = np.array_equal(columns, np.arange(array.shape[1]))
-    block = np.ascontiguousarray(array if whole else array[:, columns], dtype=np.float64)
+    block = np.ascontiguousarray(some_columns(array, columns), dtype=np.float64)
     return block if block.flags.writeable else block.copy()
 
 

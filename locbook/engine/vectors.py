@@ -213,6 +213,18 @@ class _Loop:
 
 
 @intrinsic
+def multiply_add(typing_context, a, b, c):
+    """A b + c of single numbers, rounded once, as the vectors do it."""
+
+    def generate(context, builder, sig, numbers):
+        kind = ir.FunctionType(numbers[0].type, [numbers[0].type] * 3)
+        name = f"llvm.fma.f{sig.return_type.bitwidth}"
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), numbers)
+
+    return a(a, a, a), generate
+
+
+@intrinsic
 def lowest_bit(typing_context, mask):
     """Number of the lowest bit that is set in an int64; 64 if there is none."""
 

@@ -462,7 +462,7 @@ CALLS = {
 def test_other_values_are_refused(call, prune):
     x = np.arange(9.0)[:, None]
     for kernel in (lb.uniform(2.0), lb.gaussian(), lb.softmax(), lb.gaussian().hollow()):
-        with pytest.raises(ValueError, match="prune must be .*auto.*True.*False"):
+        with pytest.raises(ValueError, match=r"prune must be .*auto.*True.*False"):
             CALLS[call](problem(kernel, x, x), prune)
 
 

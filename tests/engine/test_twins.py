@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import locbook as lb
 from locbook import engine
 from locbook.engine import reference
 from locbook.kernels.metrics import as_metric
@@ -144,3 +145,17 @@ def test_labels_are_checked_before_they_are_used_as_addresses():
             engine.classes(given, np.array(labels), 3)
     short = engine.classes(given, np.zeros(len(x), dtype=np.uint8), 3)
     np.testing.assert_array_equal(short, np.eye(3)[np.zeros(len(q), dtype=int)])
+
+
+@pytest.mark.parametrize("prune", [True, False])
+@pytest.mark.parametrize("d", [1, 2, 5, 8, 17, 50])
+def test_the_kth_neighbour_is_the_same_to_the_search_and_to_the_kernel(d, prune):
+    # both compute its distance, each in a kernel of its own: one bit of difference would lose it
+    rng = np.random.default_rng(d)
+    x, q = rng.normal(size=(700, d)), rng.normal(size=(90, d))
+    for k in (1, 6):
+        weights = lb.knn(k)(q, x)
+        np.testing.assert_array_equal(weights.sum(1), k)
+        found = engine.nearest(problem("gaussian", q, x), k, prune=prune)
+        np.testing.assert_array_equal(np.take_along_axis(weights, found.indices, 1), 1.0)
+    np.testing.assert_array_equal(lb.knn(1)(x, x).argmax(1), np.arange(700))
