@@ -35,6 +35,8 @@ PASSING = 96
 AT_ONCE = 8
 #: Half a unit in the last place of 1 in float32.
 _U = 2.0**-24
+#: Below it a product in float32 may be lost.
+_TINY = 2.0**-125
 
 
 @jit
@@ -150,7 +152,7 @@ def sieved_nearest(
             for i in range(start, min(start + PASSING, b), ROWS):
                 for r in range(ROWS):
                     k = min(i + r, b - 1)
-                    error = _U * reach * ((d + 6) * lengths[k] + 3.0 * reach)
+                    error = _U * reach * ((d + 6) * lengths[k] + 3.0 * reach) + (d + 2) * _TINY
                     limit = 0.5 * (lengths[k] * lengths[k] + best[k, 0] * unit) - error
                     limits[r] = limit - 8.0 * _U * abs(limit)
                 call(sieve, centred, i, panels, panel, count, bias, limits, out, passed)

@@ -4,6 +4,9 @@
 first of its factors that has a bounded support in a distance of coordinates, and a single Gaussian or Laplace leaf by
 what the dtype can see. ``prune="auto"`` asks the cost model, in up to eight columns; the answer is the same either
 way, up to the order of summation.
+
+What a Gaussian or Laplace kernel leaves out is at most 4e-18 of the weight (2e-9 in float32), so a mean moves by at most
+that share of the range of the values.
 """
 
 from __future__ import annotations
@@ -170,7 +173,7 @@ def put_in_order(
         check_option(prune, "prune", ("auto", True, False))
     m, n = len(problem.queries), len(problem.samples)
     if reach is None:
-        if prune is True and not _fades(problem.kernel):
+        if prune != "auto" and not _fades(problem.kernel):
             raise ValueError(f"prune=True: kernel {problem.kernel!r} reaches every sample")
         return None
     d = len(reach.columns)

@@ -197,7 +197,12 @@ def _program_sums(
     problem: Problem, values: np.ndarray, prune: str | bool, **sizes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     pruned, leaf = _pruned(problem, prune), compact_leaf(problem)
-    if pruned is not None and pruned.share < FEW and leaf is not None and _moderate(problem.sample_weight):
+    if (
+        pruned is not None
+        and leaf is not None
+        and (prune != "auto" or pruned.share < FEW)
+        and _moderate(problem.sample_weight)
+    ):
         return np.zeros(len(problem.queries)), *sum_compact(problem, leaf, values, pruned)
     plan, state = make_plan(problem), make_state(len(problem.queries), values.shape[1])
     run(s.MEAN, problem, plan, state, values=values, pruned=pruned, **sizes)
@@ -395,7 +400,7 @@ def top(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The ``k`` nearest of each query: minus the squared distances and rows, ties by row; ``-inf`` and -1 to fill."""
     reach = nearest_reach(problem, columns, metric, k, hollow=hollow, masked=bool(masks))
-    pruned = put_in_order(problem, reach, prune)
+    pruned = put_in_order(problem, reach, prune if reach is not None else "auto")
     if ENABLED and metric.code == EUCLIDEAN and reach.per_panel and not sizes and sievable(problem, columns):
         best, rows = find_nearest(problem, columns, k, hollow=hollow, pruned=pruned)
     else:

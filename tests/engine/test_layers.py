@@ -29,6 +29,8 @@ from locbook.kernels.profiles import log1p
 
 needs_vectors = pytest.mark.skipif(not vectors.ENABLED, reason="this processor takes the plain path")
 DTYPES = ["float32", "float64"]
+#: Error of the exponential; more where the processor may lack the fused multiply-add.
+EXP_ULPS = 1.0 if vectors.ENABLED else 1.25
 NUMBERS = np.random.default_rng
 
 
@@ -162,7 +164,7 @@ def test_exponential_over_the_whole_range():
     )
     x = x[x < math.log(np.finfo(float).max)]
     error = ulps(over(exp)(x), exact_of(mpmath.exp, x))
-    assert error.max() <= 1.0, (x[error.argmax()], error.max())
+    assert error.max() <= EXP_ULPS, (x[error.argmax()], error.max())
 
 
 def test_exponential_at_the_ends():

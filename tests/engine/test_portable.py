@@ -79,15 +79,13 @@ def given(kernel, queries, samples, **options):
 
 
 def sums(dtype, names):
-    """Log-sums and means, with and without pruning: the fused path, the program, few and many columns of values."""
+    """Log-sums and means, with and without pruning: the fused path, the program, few and many columns."""
     q, x, values, _, weight, mask = arrays(dtype)
     for name in names:
         for prune in (False, True) if name in PRUNED + EXPONENTIAL else ("auto",):
             for option in ({}, {"sample_weight": weight}, {"mask": mask, "sample_weight": weight}):
-                if prune is True and name in EXPONENTIAL and ("mask" in option or not vectors.ENABLED):
-                    prune = "auto"  # only the fused path can prune it
                 label, one = (
-                    f"{name}, prune={prune is not False}, {'+'.join(option)}",
+                    f"{name}, prune={prune}, {'+'.join(option)}",
                     given(KERNELS[name], q, x, **option),
                 )
                 yield f"log_sum {label}", engine.log_sum(one, prune=prune)

@@ -331,7 +331,7 @@ def test_exponential_kernels(data, name, dtype):
             widths = np.random.default_rng(d).uniform(0.01, 0.5, len(q))
             for h in (0.02, 0.3, 50.0, np.linspace(0.02, 0.3, d), lb.per_query(widths)):
                 kernel = lb.KERNELS[name](h)
-                for option in ("", "weight"):
+                for option in ("", "weight", "weight zero"):
                     given = problem(kernel, q, x, **options_of(option, len(q), n))
                     whole = answers(given, values, labels, False, some=True)
                     for prune in (True, "auto"):
@@ -372,14 +372,14 @@ def test_multiplicities_far_apart(name, dtype):
 
 @needs_vectors
 @pytest.mark.parametrize("name", EXPONENTIAL)
-def test_a_far_sample_counts_by_its_weight_times_its_value(name):
-    """The weight of the far samples is e^-200; their values make up for it."""
+def test_what_is_left_out_is_nothing_beside_the_range_of_the_values(name):
+    """The weight of the far samples is e^-200; their values are 1e90 times those of the near ones."""
     x = np.concatenate([np.zeros((64, 1)), np.full((64, 1), 20.0)])
     y = np.concatenate([np.zeros((64, 1)), np.full((64, 1), 1e90)])
     given = problem(lb.KERNELS[name](1.0 if name == "gaussian" else 0.1), np.zeros((1, 1)), x)
     right = engine.mean(given, y, prune=False)
     assert right[0, 0] > 1000.0
-    np.testing.assert_allclose(engine.mean(given, y, prune=True), right, rtol=1e-12)
+    np.testing.assert_allclose(engine.mean(given, y, prune=True), right, rtol=0, atol=4e-18 * 1e90)
 
 
 # -- the nearest -------------------------------------------------------------------------------------------------------
@@ -471,42 +471,58 @@ def test_truth_values_of_numpy(call):
     x = np.arange(9.0)[:, None]
     for prune in (np.True_, np.False_):
         CALLS[call](problem(lb.uniform(2.0), x, x), prune)
+    with pytest.raises(ValueError, match="reaches every sample"):
+        CALLS["log_sum"](problem(lb.softmax(), x, x), np.True_)
 
 
-UNBOUNDED = {
+EVERYWHERE = {
     "softmax": lb.softmax(),
     "student_t": lb.student_t(1.0),
     "cauchy": lb.cauchy(1.0),
+    "user": lb.Kernel(bump, 1.0),
+    "product": lb.softmax() * lb.cauchy(1.0),
+}
+#: Kernels that are 0 somewhere, by no box that the engine knows.
+ELSEWHERE = {
     "knn": lb.knn(3),
     "sum": lb.uniform(1.0) + lb.gaussian(1.0),
-    "user": lb.Kernel(bump, 1.0),
     "another distance": lb.uniform(1.0, metric=lb.minkowski(3.0)),
     "user's distance": lb.uniform(1.0, metric=canberra),
     "matrix": lb.uniform(np.array([[1.0, 0.2], [0.0, 2.0]])),
     "gaussian, manhattan": lb.gaussian(1.0, metric="manhattan"),
-    "product": lb.gaussian(1.0) * lb.laplace(1.0),
+    "hollow": lb.gaussian(1.0).hollow(),
+    "knn bandwidth": lb.tricube(lb.knn_bandwidth(5)),
 }
+REDUCTIONS = [name for name in CALLS if name != "nearest"]
 
 
-@pytest.mark.parametrize("call", [name for name in CALLS if name != "nearest"])
-@pytest.mark.parametrize("name", UNBOUNDED)
-def test_a_kernel_that_cannot_be_pruned_says_so(name, call):
+@pytest.mark.parametrize("call", REDUCTIONS)
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_a_kernel_that_reaches_every_sample_says_so(name, call):
     x = arrays("normal", 90, 2)[1]
-    given = problem(UNBOUNDED[name], x, x)
-    with pytest.raises(ValueError, match="prune=True: kernel") as error:
+    given = problem(EVERYWHERE[name], x, x)
+    with pytest.raises(ValueError, match=r"prune=True: kernel .* reaches every sample") as error:
         CALLS[call](given, True)
-    assert repr(UNBOUNDED[name]) in str(error.value)
-    np.testing.assert_array_equal(
-        np.asarray(CALLS[call](given, "auto")[0]), np.asarray(CALLS[call](given, False)[0])
-    )
+    assert repr(EVERYWHERE[name]) in str(error.value)
+    np.testing.assert_array_equal(CALLS[call](given, "auto")[0], CALLS[call](given, False)[0])
 
 
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_kernel_that_cannot_be_pruned_by_boxes_has_the_same_answer(name):
+    _, x, values, labels = arrays("normal", 90, 2)
+    for option in OPTIONS:
+        given = problem(ELSEWHERE[name], x, x, **options_of(option, len(x), len(x)))
+        whole = answers(given, values, labels, False)
+        for found, answer in answers(given, values, labels, True).items():
+            np.testing.assert_array_equal(answer, whole[found], err_msg=found)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 @pytest.mark.parametrize("metric", ["hamming", "cosine", lb.minkowski(3.0)])
-def test_a_distance_that_cannot_be_pruned_says_so(metric):
-    q, x, *_ = arrays("normal", 90, 2)
-    with pytest.raises(ValueError, match="prune=True"):
-        engine.nearest(problem("gaussian", q, x), 3, metric, prune=True)
-    engine.nearest(problem("gaussian", q, x), 3, metric, prune="auto")
+def test_a_distance_without_boxes(metric, kernel):
+    """The kernel has no part in it."""
+    q, x, *_ = arrays("grid", 90, 2)
+    _compare_nearest(problem(kernel, q, x), 3, metric)
 
 
 # -- the automatic choice ----------------------------------------------------------------------------------------------
