@@ -5,8 +5,8 @@ first of its factors that has a bounded support in a distance of coordinates, an
 what the dtype can see. ``prune="auto"`` asks the cost model, in up to eight columns; the answer is the same either
 way, up to the order of summation.
 
-What a Gaussian or Laplace kernel leaves out is at most 4e-18 of the weight (2e-9 in float32), so a mean moves by at most
-that share of the range of the values.
+What a Gaussian or Laplace kernel leaves out is at most 4e-18 of the weight (2e-9 in float32), so a mean moves by at
+most that share of the range of the values.
 """
 
 from __future__ import annotations

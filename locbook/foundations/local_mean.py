@@ -55,7 +55,7 @@ def local_mean(
         Also return the normalised weights.
     prune : {"auto", True, False}
         Whether to leave out samples that cannot matter; the answer is the same up to rounding. As a cost model decides;
-        always, with an error where the kernel cannot be pruned; never.
+        always where it can, with an error for a kernel that reaches every sample; never.
 
     Returns
     -------
