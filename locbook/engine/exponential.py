@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .parts import inner
+from .parts import inner, jit
 
 _LOG2_E = 1.4426950408889634  # 1 / ln 2
 _LN2_HIGH = 0.6931471803691238  # ln 2 to 33 bits: k times it is exact
@@ -84,7 +84,7 @@ def _power_of_two(k):
 
 
 # Rounding must stay as it is written: "reassoc" would delete the subtraction of k ln 2 in two parts.
-@inner(fastmath={"contract"})
+@jit(fastmath={"contract"})
 def exp_negative(x):
     """e^x for x <= 0 (or NaN, which stays NaN)."""
     k = np.rint(x * _LOG2_E)
@@ -92,7 +92,7 @@ def exp_negative(x):
     return 0.0 if x < SMALLEST else _small_exp(r) * _power_of_two(k)
 
 
-@inner(fastmath={"contract"})
+@jit(fastmath={"contract"})
 def exp(x):
     """e^x for any x, denormal results too; a user's function gets it for ``math.exp`` and ``numpy.exp``."""
     x = min(max(x, -750.0), 710.0) if x == x else x

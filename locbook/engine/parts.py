@@ -19,6 +19,7 @@ from typing import Any
 
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
 
 from .vectors import VECTOR_BYTES
@@ -106,6 +107,18 @@ def jit(function: Callable | None = None, **options: Any) -> Any:
     )
 
 
+class _OnlyCompiled(CPUDispatcher):
+    """Numba would jump to a wrapper that is not there."""
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        raise TypeError(f"{self.__qualname__} can be called by compiled code only")
+
+
 def inner(function: Callable | None = None, **options: Any) -> Any:
     """The same for what only compiled code calls: a wrapper for Python takes half of the time to compile."""
-    return jit(function, no_cpython_wrapper=True, **options)
+    made = jit(function, no_cpython_wrapper=True, **options)
+    if isinstance(made, CPUDispatcher):
+        made.__class__ = _OnlyCompiled
+    elif function is None:
+        return lambda function: inner(function, **options)
+    return made

@@ -201,9 +201,7 @@ def as_metric(metric: str | Metric | Callable) -> Metric:
     )
 
 
-_JIT = {
-    "cache": True, "error_model": "numpy", "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True,
-}  # fmt: skip
+_JIT = {"cache": True, "error_model": "numpy", "nogil": True}
 
 
 # Each function fills ``out[:n]`` with *squared* distances from the query ``q``, shape (d,), to the samples of a

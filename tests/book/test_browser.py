@@ -34,7 +34,11 @@ def test_every_page(all_faults, screen):
 
 WIDE, PHONE, BOTH = {1280}, {390}, {1280, 390}
 DARK_ON_DARK = "<style>@media (prefers-color-scheme: dark) { body { background: #111; color: #333 } }</style>"
-LATE = "setTimeout(() => document.getElementById('late').style.height = '400px', 30)"
+# after a frame that the reader has seen, however slow the machine is
+LATE = (
+    "requestAnimationFrame(() => requestAnimationFrame(() => "
+    "document.getElementById('late').style.height = '400px'))"
+)
 
 
 @pytest.mark.parametrize(

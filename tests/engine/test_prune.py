@@ -7,7 +7,7 @@ import pytest
 
 import locbook as lb
 from locbook import engine
-from locbook.engine import reach, reductions, reference, vectors
+from locbook.engine import compact, leaf, reach, reductions, reference, vectors
 from locbook.engine.panels import PANEL
 from locbook.kernels.metrics import as_metric
 from tests.engine import exact
@@ -345,6 +345,20 @@ def test_exponential_kernels(data, name, dtype):
 
 
 @needs_vectors
+@pytest.mark.parametrize("name", EXPONENTIAL)
+def test_no_digit_is_left_out(name):
+    """Small boxes of many samples: those that are left out begin where the weights are too small to count."""
+    rng = np.random.default_rng(4)
+    q, x = rng.uniform(size=(40, 1)), rng.uniform(size=(20_000, 1))
+    given = problem(lb.KERNELS[name](0.02 if name == "gaussian" else 0.005), q, x)
+    compare(given, x, None, some=True)
+    order = reach.put_in_order(
+        given, leaf.reach_of(given, leaf.as_leaf(given), np.zeros(len(x)), "float64"), True
+    )
+    assert order.share < 0.9
+
+
+@needs_vectors
 def test_exponential_kernels_at_an_offset():
     q, x, values, labels = arrays("offset", 700, 2)
     for name in EXPONENTIAL:
@@ -542,16 +556,19 @@ def ordered(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("h", [0.01, 30.0])
+@pytest.mark.parametrize("h", [0.01, 0.6, 30.0])
 def test_automatic_choice(h, ordered):
     q, x, values, _ = arrays("normal", 20_000, 2, m=3000)
     kernels = [lb.epanechnikov(h), lb.uniform(h, metric="chebyshev")]
-    kernels += [lb.gaussian(h), lb.laplace(h / 3)] if vectors.ENABLED else []
+    kernels += [lb.gaussian(h), lb.laplace(h / 3)] if vectors.ENABLED and h != 0.6 else []
     for kernel in kernels:
         given = problem(kernel, q, x)
         ordered.clear()
         ours = engine.mean(given, values, warn=False)
         assert [order is not None for order in ordered] == [h < 1.0]
+        if h == 0.6:
+            assert ordered[0].share > compact.FEW  # panel by panel
+
         whole = engine.mean(given, values, warn=False, prune=False)
         np.testing.assert_array_equal(np.isnan(ours), np.isnan(whole))
         assert np.nanmax(np.abs(ours - whole)) <= 1e-12

@@ -183,3 +183,10 @@ def test_caching_may_be_off():
 
     assert parts._tied(plain) is plain
     assert parts._tied(plain.py_func) is plain.py_func  # as under NUMBA_DISABLE_JIT
+
+
+def test_what_has_no_wrapper_for_python_says_so():
+    # Numba itself would crash
+    for function in (sweep.visit, sweep.push, program.evaluate):
+        with pytest.raises(TypeError, match="compiled code only"):
+            function(1, 2)
