@@ -7,10 +7,9 @@ multiplications and additions, which the compiler does for eight or sixteen samp
 
 :math:`2^f` is a polynomial of degree 11 (6 in float32), the one that meets it at the Chebyshev nodes, off by 2e-17
 (3e-9) at most, and :math:`2^k` is written into the exponent bits. For :math:`e^x` the same with
-:math:`r = x - k \ln 2`, where :math:`\ln 2`
-is subtracted in two parts so that r keeps all its digits. The results are within 1 unit in the last
-place; where only denormal numbers are left they are 0. The coefficients are computed again, to 60 digits, by
-``tests/engine/test_exponential.py``.
+:math:`r = x - k \ln 2`, where :math:`\ln 2` is subtracted in two parts so that r keeps all its digits. The results are
+within 1 unit in the last place (1.25 without fused multiply-add); where only denormal numbers are left they are 0. The
+coefficients are computed again, to 60 digits, by ``tests/engine/test_exponential.py``.
 (Muller et al. 2018, *Handbook of Floating-Point Arithmetic*, section 10.)
 """
 

@@ -110,7 +110,7 @@ def jit(function: Callable | None = None, **options: Any) -> Any:
 class _OnlyCompiled(CPUDispatcher):
     """Numba would jump to a wrapper that is not there."""
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, *_: Any, **__: Any) -> Any:
         raise TypeError(f"{self.__qualname__} can be called by compiled code only")
 
 
