@@ -6,6 +6,7 @@ import json
 import os
 import re
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -470,3 +471,15 @@ def test_pictures_take_the_colours_of_the_page_and_no_name_twice(page):
 def test_every_text_of_the_page_is_on_it():
     asked = generated_text.PLACEHOLDER.findall((BOOK / "benchmarks.md").read_text(encoding="utf-8"))
     assert sorted(asked) == sorted(benchmark_page.texts())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak can be forgotten on Linux only")
+def test_memory_is_measured_in_a_process_that_a_larger_one_started():
+    held = np.ones(25_000_000)  # 200 MB: a child begins with this peak, by getrusage
+    script = (
+        "import numpy as np; from benchmarks.memory import growth_mb; "
+        "print(growth_mb(lambda: np.ones(5_000_000).sum()))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert held[0] == 1
+    assert 35 < float(run.stdout) < 60

@@ -580,3 +580,9 @@ def test_nothing_is_put_in_order_where_it_cannot_pay(ordered):
         given = problem(lb.uniform(0.01), rng.normal(size=(m, d)), rng.normal(size=(n, d)))
         engine.log_sum(given)
     assert ordered == [None] * 3
+
+
+def test_a_wrong_prune_is_named_also_where_there_are_no_boxes():
+    x = np.arange(9.0)[:, None]
+    with pytest.raises(ValueError, match="prune"):
+        engine.nearest(problem(lb.uniform(2.0), x, x), 2, "hamming", prune="never")
