@@ -63,6 +63,7 @@ def cost(d: int, p: int, dtype: str) -> Callable[[int, int], Cost]:
         flops=n * m * (2 * d + 1 + 2 * p + 1),
         exponentials=n * m,
         bytes=size * (m * d + n * (d + p) + m * p),
+        instructions=n * m * (d + 1 + p + 1),
     )
 
 

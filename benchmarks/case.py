@@ -28,11 +28,14 @@ class Cost:
     exponentials : float
     bytes : float
         Inputs read once and the answer written once.
+    instructions : float or None
+        Arithmetic instructions for one number each, a multiply-add being one; without the exponentials.
     """
 
     flops: float
     exponentials: float
     bytes: float
+    instructions: float | None = None
 
 
 @dataclass(frozen=True)

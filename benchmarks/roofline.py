@@ -22,6 +22,19 @@ DEGREE = {"float32": 6, "float64": 11}
 EXPONENTIAL = {dtype: 3 + 2 * degree + 1 for dtype, degree in DEGREE.items()}
 
 
+#: Instructions of one exponential: round by an addition, two subtractions, Horner's rule, shift and add to multiply by
+#: 2^k, compare and select what is too small; and the comparison that keeps the largest exponent.
+INSTRUCTIONS = {dtype: 3 + degree + 2 + 2 + 1 for dtype, degree in DEGREE.items()}
+
+
+def ceiling(row: dict[str, Any]) -> float | None:
+    """Share of the peak that is left where every arithmetic instruction takes the place of a multiply-add."""
+    if row.get("instructions") is None:
+        return None
+    operations = row["flops"] + EXPONENTIAL[row["dtype"]] * row["exponentials"]
+    return operations / 2 / (row["instructions"] + INSTRUCTIONS[row["dtype"]] * row["exponentials"])
+
+
 def least_seconds(row: dict[str, Any], peak: dict[str, Any], threads: int) -> tuple[float, str]:
     """Least time for a row's operations and bytes, and what sets it: ``"arithmetic"`` or ``"memory"``."""
     operations = row["flops"] + EXPONENTIAL[row["dtype"]] * row["exponentials"]
@@ -35,6 +48,7 @@ def add_shares(rows: list[dict[str, Any]], peak: dict[str, Any]) -> None:
     for row in rows:
         if row.get("flops") is None:
             continue
+        row["ceiling"] = ceiling(row)
         for threads, timed in row.get("threads", {}).items():
             least, row["bounded_by"] = least_seconds(row, peak, int(threads))
             timed["roofline_share"] = least / timed["ours_s"]

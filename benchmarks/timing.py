@@ -119,7 +119,7 @@ def measure(
         "bound": bound, "error_ours": case.error(answer, reference), "first_call_s": first,
     }  # fmt: skip
     cost = case.cost and case.cost(n, m)
-    common |= {name: getattr(cost, name, None) for name in ("flops", "exponentials", "bytes")}
+    common |= {name: getattr(cost, name, None) for name in ("flops", "exponentials", "bytes", "instructions")}
     rows, absent, timed = [], [], []
     for peer in peers:
         try:

@@ -83,13 +83,14 @@ def test_rows_and_targets_are_those_that_were_set():
     }
     assert [aims["attention", "float32", d, "torch"] for d in (2, 8, 64)] == [2.5, 2.0, 1.2]
     assert [aims["attention", "float64", d, "torch"] for d in (2, 8, 64)] == [2.0, 1.5, 1.2]
+    assert [aims["gradient", "float32", d, "torch"] for d in (2, 8, 64)] == [1.5, 1.5, 1.0]
     assert {aims["gaussian", "float32", d, "pykeops"] for d in (2, 8, 64)} == {20.0}
     assert (aims["density", "float64", 2, "scipy"], aims["density", "float64", 2, "sklearn"]) == (8.0, 30.0)
     assert {aims["compact", "float64", d, "scipy"] for d in (2, 3)} == {3.0}
     assert [aims["neighbors", "float32", d, "faiss"] for d in (3, 8, 50)] == [1.0, 2.0, 2.0]
     assert aims["regression", "float64", 2, "statsmodels"] == 40.0
     sizes = {family: {(case.n, case.m) for case in cases(family)} for family in FAMILIES}
-    assert sizes["attention"] == sizes["gaussian"] == {(10_000, 10_000)}
+    assert sizes["attention"] == sizes["gradient"] == sizes["gaussian"] == {(10_000, 10_000)}
     assert sizes["compact"] == sizes["neighbors"] == {(50_000, 5_000)}
 
 
@@ -483,3 +484,11 @@ def test_memory_is_measured_in_a_process_that_a_larger_one_started():
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert held[0] == 1
     assert 35 < float(run.stdout) < 60
+
+
+def test_share_that_is_left_where_each_instruction_counts():
+    """Two columns, one value: 10 operations and an exponential of 16, in 7 and 14 instructions."""
+    (case,) = [c for c in cases("gaussian") if (c.d, c.dtype) == (2, "float32")]
+    cost = vars(case.cost(10, 10))
+    assert roofline.ceiling(cost | {"dtype": "float32"}) == pytest.approx(26 / 2 / 21)
+    assert roofline.ceiling(cost | {"dtype": "float32", "instructions": None}) is None

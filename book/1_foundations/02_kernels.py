@@ -220,7 +220,7 @@ glue("apart_1983", round(float(max(answers) - min(answers)), 1))
 # | $k$ nearest neighbours | $1$ for the $k$ samples nearest to $x^*$, else $0$ | `knn` | the $k$ nearest |
 # | softmax | $e^{\langle x^*, x'\rangle/\tau}$, $\tau > 0$ | `softmax` | the foremost sample in its direction |
 #
-# In code the first twelve take the bandwidth, `lb.gaussian(h)`, and two of them a shape, `lb.student_t(h, nu=3)` and `lb.rational_quadratic(h, alpha=1)`; the others are `lb.knn(k)` and `lb.softmax(tau)`. (The library has four more for special data: `lb.von_mises` for angles, `lb.discrete` for tables, `lb.causal` and `lb.window` for time.)
+# In code the first twelve take the bandwidth, `lb.gaussian(h)`, and two of them a shape, `lb.student_t(h, nu=3)` and `lb.rational_quadratic(h, alpha=1)`; the others are `lb.knn(k)` and `lb.softmax(tau)`. (The library has five more for special data: `lb.von_mises` for angles, `lb.discrete` for tables, `lb.causal`, `lb.window` and `lb.relative_bias` for time.)
 #
 # Here $(t)_+$ is $t$ where $t > 0$, else $0$, and $\langle x, x'\rangle = \sum_c x_c x'_c$ is the dot product. The last column is proved in {prf:ref}`prop-far`; for the $k$ nearest it is the definition.
 #

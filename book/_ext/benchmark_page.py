@@ -14,6 +14,7 @@ from book_map import BOOK
 COMMAND = "python -m benchmarks"
 FAMILIES = {
     "attention": "Softmax local mean",
+    "gradient": "Gradient of the softmax local mean",
     "gaussian": "Gaussian local mean",
     "density": "Density",
     "compact": "Compact support",
@@ -237,6 +238,13 @@ def _shortfall(row):
             f"{_percent(share / ratio)}; on the roofline the ratio would be {_rate(ratio / share)}"
         )
         text += ", below the target." if ratio / share < row["target"] else "."
+        if row.get("ceiling") is not None:
+            most = row["ceiling"] * ratio / share
+            text += (
+                f" Where each instruction takes the place of a multiply-add, {_percent(row['ceiling'])} "
+                f"is the most, and a ratio of {_rate(most)}"
+            )
+            text += ", below the target." if most < row["target"] else "."
     return text
 
 

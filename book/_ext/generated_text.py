@@ -55,6 +55,7 @@ PAGE_OF = {
 # Public modules that ``import locbook`` does not load.
 SEPARATE_MODULES = (
     "locbook.datasets",
+    "locbook.torch",
     "locbook.plotting",
     "locbook.notebook",
     "locbook.exercises",

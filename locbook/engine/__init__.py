@@ -1,43 +1,53 @@
 r"""One engine: streamed, kernel-weighted reductions over samples.
 
 **How to read it.** For every few queries and every tile of samples: score, weight, add up. The files in this order.
-Whoever follows the Gaussian local mean alone reads ``weights`` and ``mean`` in ``reference``, ``mean`` in
-``reductions``, ``evaluate`` in ``program``, ``sweep``, and then ``weigh_plain`` in ``fused`` beside ``_weigh``, its
-vector kernel.
+Whoever follows the Gaussian local mean alone reads ``weights`` of a radial kernel, ``profile_weights`` and ``mean`` in
+``reference``, ``mean`` and ``_sums`` in ``reductions``, and ``panels``. There the path forks. Under a mask, or on a
+processor without vectors: the top of ``parts``, ``evaluate`` in ``program``, ``visit`` and ``_mean`` in ``sweep``.
+Else, which is the rule: ``stream`` in ``leaf`` (without pruning), ``weigh_plain`` in ``fused``, ``fused_sweep``; and
+last, how vectors do it: the top of ``vectors``, ``exponential``, ``exp2`` in ``vectors``, in ``scores`` the
+loop ``score_columns`` beside ``scores_plain``, in ``fused`` at last ``_weigh`` beside ``weigh_plain``.
 
-================  ==================================================================================================
-file              what it is for
-================  ==================================================================================================
-``reference``     the NumPy twins: what is meant, every weight in memory
-``reductions``    the functions that models call: what is added up, which path does it, who has no neighbour
-``problem``       the arguments, checked once at the border
-..                *the portable path, plain Numba: any kernel, any processor*
-``panels``        64 samples side by side, so that a loop over them is a loop over vectors
-``parts``         compiled functions that are called by their address: nothing is compiled before it is needed
-``named``         the named distances and profiles as parts
-``user``          a user's profile or distance as a part
-``program``       a kernel as a few steps of a stack machine, and the function that runs them
-``plan``          from the kernel's expression to these steps
-``sweep``         the one loop, and what each reduction does in it
-``driver``        chunks of samples, blocks of queries
-``pool``          the threads
-..                *the vector kernels: registers, by hand; in each file the plain twin stands first*
-``exponential``   2 to the power of t, a polynomial and a shift of bits
-``vectors``       vectors of numbers over LLVM, a method for each instruction; which processors have them
-``scores``        squared distances and inner products of four queries and a panel
-``fused``         score, weight and sum in one go, for one Gaussian, Laplace or softmax leaf
-``values``        weights times values, where there are many columns of them
-``moments``       the moments of local lines, in few columns
-``fused_sweep``   the loop around ``fused``: running maximum, sums in float64 between tiles
-``leaf``          which kernels are such a leaf; float32 where it holds, else float64
-..                *leaving samples out: the same answer from fewer distances*
-``pruning``       boxes around panels, and what cannot be in reach of them; the cost model
-``reach``         how far a kernel reaches, and whether it pays
-``pruned_sweep``  both loops once more, over the panels that are left
-``sieve``         which samples of a panel pass a limit, as 64 bits
-``nearest``       the k nearest, by the sieve
-``compact``       sums of a compact kernel, by the sieve
-================  ==================================================================================================
+==================  ================================================================================================
+file                what it is for
+==================  ================================================================================================
+``reference``       the NumPy twins: what is meant, every weight in memory
+``reductions``      the functions that models call: what is added up, which path does it, who has no neighbour
+``problem``         the arguments, checked once at the border
+..                  *the general path, plain Numba with a few calls of vector kernels where there are any: any kernel*
+``panels``          64 samples side by side, so that a loop over them is a loop over vectors
+``parts``           compiled functions that are called by their address: nothing is compiled before it is needed
+``named``           the named distances and profiles as parts
+``user``            a user's profile or distance as a part
+``program``         a kernel as a few steps of a stack machine, and the function that runs them
+``plan``            from the kernel's expression to these steps
+``sweep``           the one loop, and what each reduction does in it
+``driver``          chunks of samples, blocks of queries
+``pool``            the threads
+..                  *the vector kernels: registers, by hand; a kernel's plain twin stands above it*
+``exponential``     powers of e in plain Numba, and the numbers for powers of 2: a polynomial and a shift of bits
+``vectors``         vectors of numbers over LLVM, a method for each instruction; which processors have them
+``scores``          squared distances and inner products of four queries and a panel
+``fused``           score, weight and sum in one go, for one Gaussian, Laplace or softmax leaf
+``values``          weights times values, where there are many columns of them
+``moments``         the moments of local lines, in few columns
+``fused_sweep``     the loop around ``fused``: running maximum, sums in float64 between tiles
+``leaf``            which kernels are such a leaf; float32 where it holds, else float64
+..                  *leaving samples out: the same answer from fewer distances*
+``pruning``         boxes around panels, and what cannot be in reach of them; the cost model
+``reach``           how far a kernel reaches, and whether it pays
+``pruned_sweep``    both loops once more, over the panels that are left
+``sieve``           which samples of a panel pass a limit, as 64 bits
+``nearest``         the k nearest, by the sieve
+``compact``         sums of a compact kernel, by a grid of cells
+..                  *the gradient: the portable path, once more backwards*
+``gradients``       the derivatives by queries, samples, values, multiplicities and the kernel's parameters
+``backward``        its loop: cofactors instead of sums
+``slopes``          derivatives of the profiles and distances as parts
+``fused_backward``  the same for one Gaussian or softmax leaf, by products of matrices
+..                  *many problems of one shape*
+``batch``           laid end to end; a block of queries meets the samples of its own
+==================  ================================================================================================
 
 **Accuracy.** Every number given is taken as exact, float32 included; Euclidean distances are sums of squared
 differences. With :math:`u = 2^{-53}`, the log-weight t of a sample is wrong by at most :math:`(d + 8)\,u\,|t| +
@@ -62,6 +72,8 @@ samples are left out the sums run in another order, which may depend on the quer
 the rounding; under ``prune=False`` a query's answer depends on no other query.
 """
 
+from .batch import Batch, batch_mean, batch_vjp, is_batch
+from .gradients import LocalMeanGradient, mean_vjp
 from .pool import get_num_threads, set_num_threads
 from .problem import Problem
 from .reductions import (
@@ -83,15 +95,21 @@ from .reductions import (
 
 __all__ = [
     "EMPTY",
+    "Batch",
     "EmptyNeighborhoodWarning",
+    "LocalMeanGradient",
     "Moments",
     "Neighbors",
     "Problem",
+    "batch_mean",
+    "batch_vjp",
     "classes",
     "dense_weights",
     "get_num_threads",
+    "is_batch",
     "log_sum",
     "mean",
+    "mean_vjp",
     "moments",
     "monomials",
     "nearest",

@@ -1,12 +1,18 @@
-"""Sums and means of one leaf with a bounded support: sieve, gather, weigh.
+r"""Sums and means of one leaf with a bounded support: a grid of cells, and a look into the cells around a query.
 
-With the samples in k-d order (:mod:`locbook.engine.pruning`) a block of queries visits some panels; of their samples
-most are still out of reach. The sieve (:mod:`locbook.engine.sieve`) finds those within it, their squared distances are
-gathered in one row, and the profile turns that row into weights. What is added for a query does not depend on which
-other queries share its block, to the bit.
+Samples are sorted into cells at least as wide as the support reaches, in up to three columns, so the neighbours of a
+query are in a few cells around its own, and those in one row of cells lie side by side in memory. Their squared
+distances are taken one by one, what is within reach is gathered, and the profile turns it into weights. What is added
+for a query does not depend on the other queries, to the bit.
+
+The cell of a number grows with it, rounding included, so a cell between those of ``q - r`` and ``q + r`` holds every
+sample x with \|x - q\| <= r.
 """
 
 from __future__ import annotations
+
+import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,24 +20,96 @@ from ..kernels import base
 from ..kernels.bandwidth import VaryingBandwidth
 from ..kernels.metrics import EUCLIDEAN
 from . import named, vectors
-from .panels import PANEL, pack
 from .parts import call, inner, jit
-from .pool import get_num_threads, run_tasks
+from .pool import run_tasks, split
 from .problem import Problem
-from .pruning import active_panels, box_distance
-from .reach import BLOCK, Order
-from .scores import DISTANCE
-from .sieve import sieve_address
-from .vectors import ROWS, lowest_bit
+from .pruning import boxes, slack_of, with_slack
+from .reach import MOST_NUMBERS, check_prune, coordinates
 
-#: Share of the panels beyond which so many samples are within reach that looking at them one by one does not pay.
+#: Columns of the grid at most.
+GRID_COLUMNS = 3
+#: Share of the samples beyond which looking at them one by one does not pay.
 FEW = 0.1
+#: Fewer samples or queries are not worth a grid.
+FEWEST_SAMPLES, FEWEST_QUERIES = 512, 64
 #: Most queries of a task; samples that are gathered before they are weighed.
-TASK, GATHERED = 32 * BLOCK, 512
+TASK, GATHERED = 512, 512
+
+
+class Grid(NamedTuple):
+    """Cells of equal edges.
+
+    Attributes
+    ----------
+    columns : array of int64, shape (g,)
+    low : array, shape (g,)
+        Where the first cell begins.
+    inverse : float
+        One over the edge.
+    counts : array of int64, shape (g,)
+        Cells along each column; the first and the last hold what lies beyond as well.
+    """
+
+    columns: np.ndarray
+    low: np.ndarray
+    inverse: float
+    counts: np.ndarray
+
+
+def make_grid(points: np.ndarray, reach: float) -> Grid | None:
+    """At most about two cells a point, with edges of ``reach`` or more; None where extents overflow."""
+    low, high = boxes(points, len(points))
+    with np.errstate(over="ignore"):
+        low, extents = low[:, 0], (high - low)[:, 0]
+        if not np.isfinite(extents).all():
+            return None
+        columns = np.sort(np.argsort(-extents, kind="stable")[:GRID_COLUMNS])
+        edge, most = reach, 2.0 * len(points) + 16.0
+        while (cells := np.prod(extents[columns] / edge + 1.0)) > most:
+            edge *= max(1.25, (min(cells, 1e300) / most) ** (1.0 / len(columns)))
+    return Grid(columns, low[columns], 1.0 / edge, (extents[columns] / edge).astype(np.int64) + 1)
 
 
 @inner
-def _weigh(profile, shape, squared, row, found, n, multiplicity, values, i, total, sums):
+def _cell(grid, k, x):
+    return int(min(max((x - grid.low[k]) * grid.inverse, 0.0), grid.counts[k] - 1.0))
+
+
+@jit
+def sort_into(grid, points):
+    """Counting sort.
+
+    Returns
+    -------
+    starts : array of int64, shape (cells + 1,)
+        Cell after cell, the last column of the grid fastest.
+    rows : array of int64, shape (n,)
+        The rows of the points, by cell; in one cell they ascend.
+    """
+    n, cells = points.shape[0], 1
+    for k in range(grid.counts.size):
+        cells *= grid.counts[k]
+    cell_of, rows, starts = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(cells + 1, np.int64)
+    for i in range(n):
+        cell = 0
+        for k in range(grid.counts.size):
+            cell = cell * grid.counts[k] + _cell(grid, k, points[i, grid.columns[k]])
+        cell_of[i] = cell
+        starts[cell] += 1
+    at = 0
+    for cell in range(cells + 1):
+        starts[cell], at = at, at + starts[cell]
+    for i in range(n):
+        rows[starts[cell_of[i]]] = i
+        starts[cell_of[i]] += 1
+    for cell in range(cells, 0, -1):
+        starts[cell] = starts[cell - 1]
+    starts[0] = 0
+    return starts, rows
+
+
+@inner
+def _add_found(profile, shape, squared, row, found, n, multiplicity, values, i, total, sums):
     call(profile, row, n, shape, squared)
     for j in range(n):
         k = found[j]
@@ -41,78 +119,83 @@ def _weigh(profile, shape, squared, row, found, n, multiplicity, values, i, tota
             sums[i, c] += w * values[k, c]
 
 
+if vectors.ENABLED:
+
+    @inner
+    def _add_square(gap, total):
+        return vectors.multiply_add(gap, gap, total)
+
+else:
+
+    @inner
+    def _add_square(gap, total):
+        return total + gap * gap
+
+
 @jit
 def compact_sweep(
-    sieve, profile, shape, queries, squared, panels, multiplicity, values, first_block, blocks, fours, boxes, scale,
-    metric, reach, slack, total, sums,
-):  # fmt: skip
-    """Add all samples within reach to the sums of some queries, both in k-d order.
+    profile, shape, slack, grid, starts, samples, multiplicity, values, queries, squared, order, total, sums
+):
+    """Add all samples within reach to the sums of some queries.
 
     Parameters
     ----------
-    sieve, profile : int
-        Addresses of parts.
+    profile : int
+        Address of a part.
     shape : float
         Of the profile.
-    queries : array, shape (b to the next multiple of ROWS, d)
-    squared : array, shape (b,)
-        Squared bandwidths.
-    panels : array, shape (panels, d, PANEL)
-    multiplicity, values : arrays, shapes (n,) or (0,), and (n, p)
-    first_block, blocks, fours, boxes, scale, metric, reach, slack
-        As in :func:`locbook.engine.pruned_sweep.pruned_sweep`.
-    total, sums : arrays, shapes (b,) and (b, p)
+    slack : float
+        What :func:`locbook.engine.pruning.slack_of` gives.
+    grid, starts : Grid, array
+    samples : array, shape (d, n)
+        By cell, as ``multiplicity``, shape (n,) or (0,), and ``values``, shape (n, p).
+    queries, squared, total, sums : arrays, shapes (m, d), (m,), (m,) and (m, p)
+        ``squared`` holds the squared bandwidths.
+    order : array of int64
+        Rows of the queries that are looked at.
     """
-    out, limits, passed = np.empty((ROWS, PANEL)), np.empty(ROWS), np.empty((ROWS, 1), np.int64)
-    rows, found = np.empty((BLOCK, GATHERED)), np.empty((BLOCK, GATHERED), np.int64)
-    counts, bias = np.zeros(BLOCK, np.int64), np.empty((0, 0))
-    n, b = values.shape[0], total.size
-    for start in range(0, b, BLOCK):
-        stop = min(start + BLOCK, b)
-        counts[:] = 0
-        some, limit = active_panels(
-            blocks[0],
-            blocks[1],
-            first_block + start // BLOCK,
-            boxes[0],
-            boxes[1],
-            scale,
-            metric,
-            -1,
-            reach,
-            slack,
-        )
-        for panel in some:
-            size = min(PANEL, n - panel * PANEL)
-            everything = -1 if size == PANEL else (1 << size) - 1
-            for i in range(start, stop, ROWS):
-                four = first_block * (BLOCK // ROWS) + i // ROWS
-                if box_distance(fours[0], fours[1], four, boxes[0], boxes[1], panel, scale, metric) > limit:
-                    continue
-                last = min(i + ROWS, stop) - 1
-                for r in range(ROWS):
-                    limits[r] = squared[min(i + r, last)] * (1.0 + slack)
-                call(sieve, queries, i, panels, panel, 1, bias, limits, out, passed)
-                for r in range(last - i + 1):
-                    k = i - start + r
-                    bits = passed[r, 0] & everything
-                    while bits != 0:
-                        j = lowest_bit(bits)
-                        bits &= bits - 1
-                        rows[k, counts[k]], found[k, counts[k]] = out[r, j], panel * PANEL + j
-                        counts[k] += 1
-                    if counts[k] > GATHERED - PANEL:
-                        _weigh(
-                            profile, shape, squared[i + r], rows[k], found[k], counts[k], multiplicity, values, i + r,
-                            total, sums,
-                        )  # fmt: skip
-                        counts[k] = 0
-        for i in range(start, stop):
-            k = i - start
-            _weigh(
-                profile, shape, squared[i], rows[k], found[k], counts[k], multiplicity, values, i, total, sums
-            )
-    return 0
+    last = grid.counts.size - 1
+    first, final, at = (
+        np.empty(last + 1, np.int64),
+        np.empty(last + 1, np.int64),
+        np.empty(last + 1, np.int64),
+    )
+    row, found = np.empty(GATHERED), np.empty(GATHERED, np.int64)
+    d = samples.shape[0]
+    for i in order:
+        q, limit = queries[i], with_slack(squared[i], slack)
+        wide = math.sqrt(limit) * (1.0 + 1e-14)
+        for k in range(last + 1):
+            x = q[grid.columns[k]]
+            first[k], final[k] = _cell(grid, k, x - wide), _cell(grid, k, x + wide)
+            at[k] = first[k]
+        count, k = 0, last
+        while k >= 0:
+            line = 0
+            for k in range(last):
+                line = (line + at[k]) * grid.counts[k + 1]
+            for j in range(starts[line + first[last]], starts[line + final[last] + 1]):
+                near = _add_square(samples[0, j] - q[0], 0.0)
+                if d > 1:
+                    near = _add_square(samples[1, j] - q[1], near)
+                if d > 2:
+                    near = _add_square(samples[2, j] - q[2], near)
+                for c in range(3, d):
+                    near = _add_square(samples[c, j] - q[c], near)
+                row[count], found[count] = near, j
+                count += near <= limit
+                if count == GATHERED:
+                    _add_found(
+                        profile, shape, squared[i], row, found, count, multiplicity, values, i, total, sums
+                    )
+                    count = 0
+            k = last - 1  # the next line of cells
+            while k >= 0 and at[k] == final[k]:
+                at[k] = first[k]
+                k -= 1
+            if k >= 0:
+                at[k] += 1
+        _add_found(profile, shape, squared[i], row, found, count, multiplicity, values, i, total, sums)
 
 
 def compact_leaf(problem: Problem) -> base.RadialKernel | None:
@@ -125,40 +208,50 @@ def compact_leaf(problem: Problem) -> base.RadialKernel | None:
     ):
         return None
     ruler = kernel.ruler
-    simple = np.ndim(ruler) == 0 if not isinstance(ruler, VaryingBandwidth) else ruler.side == "query"
-    fits = simple and kernel.metric.code == EUCLIDEAN and problem.mask is None and vectors.ENABLED
-    return kernel if fits else None
+    if isinstance(ruler, VaryingBandwidth):
+        simple = ruler.side == "query" and ruler.values is not None
+    else:
+        simple = np.ndim(ruler) == 0
+    return kernel if simple and kernel.metric.code == EUCLIDEAN and problem.mask is None else None
 
 
 def sum_compact(
-    problem: Problem, kernel: base.RadialKernel, values: np.ndarray, pruned: Order
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of the weights (m,), and of weight times value (m, p)."""
-    m = len(problem.queries)
-    total, sums = np.zeros(m), np.zeros((m, values.shape[1]))
+    problem: Problem, values: np.ndarray, prune: str | bool
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Sums of the weights (m,), and of weight times value (m, p).
+
+    None where there is no such leaf or, under ``prune="auto"``, where a grid does not pay.
+    """
+    kernel = compact_leaf(problem)
+    m, n = len(problem.queries), len(problem.samples)
+    prune = check_prune(prune)
+    if kernel is None or not prune:
+        return None
+    columns = kernel.columns(problem.samples.shape[1])
+    if prune == "auto" and (n < FEWEST_SAMPLES or m < FEWEST_QUERIES or n * len(columns) > MOST_NUMBERS):
+        return None
     ruler = kernel.ruler
-    widths = (
-        ruler
-        if np.ndim(ruler) == 0 and not isinstance(ruler, VaryingBandwidth)
-        else problem.of_queries(ruler.values)
+    widths = problem.of_queries(ruler.values) if isinstance(ruler, VaryingBandwidth) else ruler
+    squared = np.broadcast_to(np.square(np.asarray(widths, dtype=np.float64)), (m,))
+    x, q = (coordinates(a, columns) for a in (problem.samples, problem.queries))
+    grid = make_grid(x, float(np.max(widths)) * kernel.named.support)
+    if grid is None:
+        return None
+    starts, rows = sort_into(grid, x)
+    around = 3 ** len(grid.columns) * float(np.square(np.diff(starts)).sum()) / n
+    if prune == "auto" and around > FEW * n:
+        return None
+    order = sort_into(grid, q)[1]
+    known = np.ascontiguousarray(values[rows], dtype=np.float64)
+    weights = np.empty(0) if problem.sample_weight is None else problem.sample_weight[rows]
+    given = (
+        *(
+            named.profile_address(kernel.named.code),
+            float(kernel.parameter),
+            slack_of(len(columns), "float64"),
+        ),
+        *(grid, starts, np.ascontiguousarray(x[rows].T), weights, known, q, squared),
     )
-    squared = np.broadcast_to(np.square(np.asarray(widths, dtype=np.float64)), (m,))[pruned.queries]
-    panels = pack(pruned.points, np.float64)
-    known = np.ascontiguousarray(values[pruned.samples], dtype=np.float64)
-    weights = np.empty(0) if problem.sample_weight is None else problem.sample_weight[pruned.samples]
-    parts = sieve_address(DISTANCE), named.profile_address(kernel.named.code), float(kernel.parameter)
-    step = max(BLOCK, min(TASK, -(-m // (4 * get_num_threads() * BLOCK)) * BLOCK))
-
-    def walk(start: int) -> None:
-        some = slice(start, start + step)
-        own = pruned.queries[some]
-        state = total[own], sums[own]
-        first, blocks, fours, boxes, scale, metric, _, reach, _, slack = pruned.arguments(start)
-        compact_sweep(
-            *(*parts, vectors.whole_rows(pruned.places[some]), squared[some], panels, weights, known, first),
-            *(blocks, fours, boxes, scale, metric, reach, slack, *state),
-        )
-        total[own], sums[own] = state
-
-    run_tasks(walk, range(0, m, step))
+    total, sums = np.zeros(m), np.zeros((m, values.shape[1]))
+    run_tasks(lambda some: compact_sweep(*given, order[some], total, sums), split(m, TASK))
     return total, sums

@@ -7,6 +7,7 @@ threads and any block of queries.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +16,12 @@ from . import vectors
 from .moments import linear_address
 from .panels import PANEL, pack
 from .plan import Plan
-from .pool import get_num_threads, run_tasks
+from .pool import get_num_threads, run_tasks, split
 from .problem import Problem
 from .pruned_sweep import pruned_sweep
 from .reach import BLOCK as BLOCK_OF_PRUNING
 from .reach import Order
-from .sweep import DENSE, DIAGONAL, MOMENTS, TOP, part_addresses, reduce_address, sweep
+from .sweep import DENSE, DIAGONAL, MOMENTS, TOP, grouped_sweep, part_addresses, reduce_address, sweep
 
 #: Most queries of a task, and numbers in a chunk: 32 MB.
 BLOCK, CHUNK = 256, 1 << 22
@@ -174,8 +175,40 @@ def run(
         now = packed(columns)
         return sum(run_tasks(lambda rows: walk(rows.start, rows, columns, now), _slices(m, block)))
 
+    def walk_groups(some: slice) -> int:
+        """The problems of a task."""
+        groups, count = problem.groups, some.stop - some.start
+        rows = slice(some.start * groups.queries, some.stop * groups.queries)
+        _, panels, _, weights, known, _ = packed(
+            slice(some.start * groups.samples, some.stop * groups.samples)
+        )
+        masks = np.zeros((count, len(plan.masks), groups.queries, groups.n), dtype=np.bool_)
+        for k, mask in enumerate(plan.masks):
+            for g in range(count):
+                masks[g, k, : groups.m] = mask[np.unravel_index(some.start + g, groups.lead)]
+        parts = state.shift[rows], state.total[rows], state.sums[rows]
+        queries = _contiguous(problem.queries[rows])
+        return grouped_sweep(
+            *(
+                reduction,
+                addresses,
+                plan.program,
+                queries,
+                panels,
+                groups.n,
+                weights,
+                known,
+                masks,
+                tile,
+                *parts,
+            )
+        )
+
     try:
-        if pruned is not None:
+        if problem.groups is not None:
+            most = max(1, chunk // problem.groups.samples)
+            bad = sum(run_tasks(walk_groups, split(math.prod(problem.groups.lead), most)))
+        elif pruned is not None:
             block = max(BLOCK_OF_PRUNING, block // BLOCK_OF_PRUNING * BLOCK_OF_PRUNING)
             now = packed(pruned.samples)
             bad = sum(

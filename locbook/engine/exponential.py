@@ -1,14 +1,17 @@
 r"""The exponential, fast enough to leave the distance the dearest part of a weight.
 
 A call of the system's ``exp`` for every pair keeps a loop from being turned into vectors. These are a few
-multiplications and additions, which the compiler does for eight or sixteen samples at a time:
+multiplications and additions: :func:`exp_negative` and :func:`exp` in plain Numba, where the compiler does eight or
+sixteen samples at a time, and 2^t for the vector kernels, whose numbers stand here and whose steps are
+:meth:`locbook.engine.vectors.Vectors.exp2`.
 
 .. math:: 2^t = 2^k\, 2^f, \qquad k = \mathrm{round}(t), \qquad f = t - k, \quad |f| \le \tfrac12 .
 
 :math:`2^f` is a polynomial of degree 11 (6 in float32), the one that meets it at the Chebyshev nodes, off by 2e-17
 (3e-9) at most, and :math:`2^k` is written into the exponent bits. For :math:`e^x` the same with
 :math:`r = x - k \ln 2`, where :math:`\ln 2` is subtracted in two parts so that r keeps all its digits. The results are
-within 1 unit in the last place (1.25 without fused multiply-add); where only denormal numbers are left they are 0. The
+within 1 unit in the last place (1.25 without fused multiply-add); where only denormal numbers are left they are 0, but
+for :func:`exp`, which multiplies by 2^k in two steps to reach these. The
 coefficients are computed again, to 60 digits, by ``tests/engine/test_exponential.py``.
 (Muller et al. 2018, *Handbook of Floating-Point Arithmetic*, section 10.)
 """
@@ -30,7 +33,11 @@ SMALLEST = -708.0
 
 
 class Powers(NamedTuple):
-    """What 2^t needs in one float type."""
+    """What 2^t needs in one float type.
+
+    ``rounder`` is so large that its last bit is worth 1; with 1.5 in front a negative k keeps it in that range. From
+    ``smallest`` on the result is no denormal number.
+    """
 
     coefficients: tuple[float, ...]
     rounder: float

@@ -5,12 +5,13 @@ For kernels of exponential type with one leaf the weight of a pair is
 .. math:: w_{ij} = 2^{\,a_i s_{ij} + b_j - c_i},
 
 with the score s (a squared distance, its root, or an inner product), the slope a of the query (for a Gaussian minus one
-over twice the squared bandwidth, times :math:`\log_2 e`), the bias b of the sample (the logarithm of its multiplicity,
-:math:`-\infty` where it does not take part) and the shift c of the query, the largest exponent so far. So four queries
-stay in registers while a panel of samples streams past: d subtractions and multiply-adds, some twenty instructions for
-the power, one addition for the sum of the weights, one multiply-add for each column of values.
+over twice the squared bandwidth, times :math:`\log_2 e`), the bias b of the sample (:math:`\log_2` of its
+multiplicity, :math:`-\infty` where it does not take part) and the shift c of the query, an exponent that is near the
+largest so far (:mod:`locbook.engine.fused_sweep` says how near). So four queries stay in registers while a panel of
+samples streams past: d subtractions and multiply-adds, some twenty instructions for the power, one addition for the sum
+of the weights, one multiply-add for each column of values.
 
-:func:`weigh_plain` says the same in NumPy.
+:func:`weigh_plain` says in NumPy what the exponents and the weights are.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ def weigh_plain(
     kind: int,
     root: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Largest exponent of each query, shape (m,), and the weights, shape (m, panels * PANEL).
+    """Largest exponent of each query beyond its shift, shape (m,), and the weights, shape (m, panels * PANEL).
+
+    The vector kernel sums the weights too, each sum in W lanes: with the answer ``top, w`` of this function and its
+    ``lanes`` of the same queries, ``lanes[:, 0].max(-1)`` is ``top``, ``lanes[:, 1].sum(-1)`` is ``w.sum(1)``, and
+    ``lanes[:, 2 + e].sum(-1)`` is ``w`` times column e of the values.
 
     Parameters
     ----------
@@ -69,12 +74,11 @@ def _weigh(
 
     def generate(context, builder, sig, numbers):
         score_kind, rooted, n_columns, stored = (constant.literal_value for constant in constants)
-        q, first_row, first_line, x, first_panel, n_panels, b, a, c, f, y, out, w = numbers[4:]
+        # named as in the formula; the constants come first
         v = Vectors(context, builder, panels.dtype)
-        q, x, b, a, c, f, y, out, w = (
-            v.array(sig.args[4 + k], number)
-            for k, number in zip((0, 3, 6, 7, 8, 9, 10, 11, 12), (q, x, b, a, c, f, y, out, w), strict=True)
-        )
+        q, first_row, first_line, x, first_panel, n_panels, b, a, c, f, y, out, w = v.arguments(sig, numbers)[
+            4:
+        ]
         rows, lines = ([v.plus(start, i) for i in range(ROWS)] for start in (first_row, first_line))
         slopes = [v.broadcast(a.at(r)) for r in rows]
         shifts = [v.broadcast(c.at(line)) for line in lines]
@@ -82,30 +86,33 @@ def _weigh(
         sums = v.variables(ROWS, n_columns)
         with v.loop(n_panels) as p:
             panel, start = v.plus(first_panel, p), v.times(p, PANEL)
-            for parts in vector_groups(v):
-                found = score_columns(v, score_kind, q, rows, x, panel, parts, f)
-                for j, part in enumerate(parts):
-                    biases = v.load(b.at(panel, part))
-                    known = [v.load(y.at(panel, e, part)) for e in range(n_columns)]
+            for starts in vector_groups(v):  # i is a query, j the first of W samples, as in the formula
+                found = score_columns(v, score_kind, q, rows, x, panel, starts, f)
+                for k, j in enumerate(starts):
+                    biases = v.load(b.at(panel, j))
+                    known = [v.load(y.at(panel, e, j)) for e in range(n_columns)]
                     for i in range(ROWS):
-                        score = v.root(found[i][j]) if rooted else found[i][j]
+                        score = v.root(found[i][k]) if rooted else found[i][k]
+                        # slope * score + (bias - shift)
                         exponent = v.multiply_add(score, slopes[i], v.subtract(biases, shifts[i]))
+                        # exponents.max(1), lane by lane; in this order a NaN is passed over
                         v.set(top[i], v.maximum(exponent, v.get(top[i])))
                         weight = v.exp2(exponent)
                         v.set(total[i], v.add(v.get(total[i]), weight))
                         for e, value in enumerate(known):
                             v.set(sums[i][e], v.multiply_add(weight, value, v.get(sums[i][e])))
                         if stored:
-                            v.store(weight, w.at(lines[i], v.plus(start, part)))
+                            v.store(weight, w.at(lines[i], v.plus(start, j)))
         for i in range(ROWS):
             for e, variable in enumerate([top[i], total[i], *sums[i]]):
                 v.store(v.get(variable), out.at(lines[i], e, 0))
-        return context.get_dummy_value()
+        return context.get_dummy_value()  # nothing
 
     return signature, generate
 
 
 def _make(kind: int, root: int, n_values: int, store: int):
+    # to Numba the arguments are constants of ``weigh``: one kernel is compiled for each choice, without a branch
     @inner
     def weigh(queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights):
         _weigh(
@@ -122,6 +129,7 @@ def weigh_address(dtype: str, kind: int, root: bool, n_values: int, store: bool)
     """Address of the fused kernel, the part ``weigh``.
 
     Its arguments: ``queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights``.
+    ``row`` counts the queries of the task, ``line`` those of the block, which ``shift``, ``lanes``, ``weights`` have.
     For the queries ``row .. row + ROWS - 1``, with slopes at the same rows and shifts at ``line + i``, and ``count``
     panels from ``first`` it fills ``lanes[line + i]``, shape (2 + n_values, W): the largest exponents, the sums of the
     weights, and the sums of weight times value, still apart for the W lanes; with ``store`` also

@@ -53,7 +53,12 @@ class Samples(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for a block; W lanes a sum, a slot for each column of values or for W of them."""
+    """Room for a block; W lanes a sum, a slot for each column of values or for W of them.
+
+    ``lanes``, ``weights``, ``tile_sums``: of one tile, in its dtype, filled by the kernels. ``sums``: in float64, the
+    sum of the weights, then the slots. ``shift``: in the dtype of the tile. ``seen``: whether a query has met a weight,
+    and so has a shift. ``lost``: whether this path fails it.
+    """
 
     lanes: np.ndarray
     weights: np.ndarray
@@ -91,7 +96,10 @@ def _largest(lanes, i):
 
 @inner
 def _follow(i, lanes, sums, shift, seen):
-    """Move the shift of query ``i`` to the largest exponent, where it must; returns whether it did."""
+    """Move the shift of query ``i`` to the largest exponent, where it must; returns whether it did.
+
+    Exponents are beyond the shift: at the first weight, from a shift of 0, the largest itself.
+    """
     top = _largest(lanes, i)
     if top == -math.inf or (seen[i] and not top > HEADROOM):
         return False
@@ -169,7 +177,7 @@ def fused_sweep(samples, queries, slope, block, tiles, ends, per_tile, shift, to
     weigh, add, panels, bias, factors, values = (
         samples.weigh, samples.add, samples.panels, samples.bias, samples.factors, samples.values,
     )  # fmt: skip
-    lanes, weights, tile_sums, deep, near, seen, lost = room
+    lanes, weights, tile_sums, block_sums, block_shift, seen, lost = room
     for number in range(ends.size):
         start = number * block
         b = min(block, total.size - start)
@@ -192,7 +200,7 @@ def fused_sweep(samples, queries, slope, block, tiles, ends, per_tile, shift, to
                         now,
                         bias,
                         slope,
-                        near,
+                        block_shift,
                         factors,
                         values,
                         lanes,
@@ -200,19 +208,19 @@ def fused_sweep(samples, queries, slope, block, tiles, ends, per_tile, shift, to
                     )
                     again = now < count
                     for r in range(i, i + ROWS):
-                        again |= _follow(r, lanes, deep, near, seen)
+                        again |= _follow(r, lanes, block_sums, block_shift, seen)
                     tries, now = tries + (now == count), count
                 for r in range(i, i + ROWS):
                     if again:  # exponents so large that one unit in their last place is beyond the headroom
                         lost[r] |= not _largest(lanes, r) <= HEADROOM
                     for c in range(lanes.shape[1] - 1):
                         for lane in range(lanes.shape[2]):
-                            deep[r, c, lane] += lanes[r, 1 + c, lane]
+                            block_sums[r, c, lane] += lanes[r, 1 + c, lane]
             if add:
                 call(add, weights, rows, values, first, count, tile_sums)
                 for i in range(rows):
                     for c in range(tile_sums.shape[1]):
                         for lane in range(tile_sums.shape[2]):
-                            deep[i, 1 + c, lane] += tile_sums[i, c, lane]
+                            block_sums[i, 1 + c, lane] += tile_sums[i, c, lane]
                             tile_sums[i, c, lane] = 0
         _end(start, b, samples, shift, total, sums, room)

@@ -24,8 +24,8 @@ from ..kernels.metrics import EUCLIDEAN
 from . import fused_sweep as f
 from . import pruning, vectors
 from .fused import weigh_address
-from .panels import PANEL, pack
-from .pool import get_num_threads, run_tasks
+from .panels import PANEL, pack, pack_rows
+from .pool import run_tasks, split
 from .problem import Problem
 from .reach import BLOCK, Reach, put_in_order, some_columns
 from .scores import DISTANCE, PRODUCT, SCALED
@@ -111,7 +111,8 @@ def stream(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums over all samples: logarithms of the scale (m,), sums of weights (m,), sums of weight times value (m, p).
 
-    All float64. The first is -inf where every weight is 0, and NaN for queries that are too far for this path.
+    All float64. The first, to the base e, is -inf where every weight is 0, and NaN for queries too far for this
+    path; slopes, biases and shifts inside are in powers of two.
     """
     bias = np.zeros(len(problem.samples))
     if problem.sample_weight is not None:
@@ -120,17 +121,24 @@ def stream(
     rows = np.arange(len(problem.queries))
     found = np.full(len(rows), -np.inf), np.zeros(len(rows)), np.zeros((len(rows), values.shape[1]))
     if problem.samples.dtype == problem.queries.dtype == np.float32:
-        good = _fits_float32(problem, leaf, bias)
+        good = fits_float32(problem, leaf, bias)
+        if problem.groups is not None:  # all or none
+            good[:] = good.all()
         # values around a middle of their own keep their digits in float32
         middle = np.median(values[:: -(-len(values) // 999)], axis=0) if values.shape[1] else values[0]
         shift, total, sums = part = _sums(problem, leaf, values - middle, bias, "float32", rows[good], prune)
         sums += total[:, None] * middle
-        near = _float32_error(np.abs(shift) + 16.0, len(leaf.columns)) <= FLOAT32_ERROR
+        near = float32_error(np.abs(shift) + 16.0, len(leaf.columns)) <= FLOAT32_ERROR
         fine = near & (total > 0) & np.isfinite(total) & np.isfinite(sums).all(axis=1)
-        good[good] = fine
-        for whole, some in zip(found, part, strict=True):
-            whole[good] = some[fine]
-        rows = rows[~good]
+        if problem.groups is not None:
+            fine[:] = fine.all()
+        if good.all() and fine.all():
+            found, rows = part, rows[:0]
+        else:
+            good[good] = fine
+            for whole, some in zip(found, part, strict=True):
+                whole[good] = some[fine]
+            rows = rows[~good]
     if len(rows):
         for whole, some in zip(
             found, _sums(problem, leaf, values, bias, "float64", rows, prune), strict=True
@@ -139,11 +147,12 @@ def stream(
     return found[0] / LOG2_E + leaf.offset, found[1], found[2]
 
 
-def _float32_error(exponent: np.ndarray, d: int) -> np.ndarray:
+def float32_error(exponent: np.ndarray, d: int) -> np.ndarray:
+    """Bound of the rounding error of a log-weight, where the largest exponent is of that size."""
     return (1 + math.sqrt(d) / 4) * 2.0**-24 * math.log(2.0) * exponent
 
 
-def _fits_float32(problem: Problem, leaf: Leaf, bias: np.ndarray) -> np.ndarray:
+def fits_float32(problem: Problem, leaf: Leaf, bias: np.ndarray) -> np.ndarray:
     """For which queries float32 may be tried: slopes, multiplicities and inner products of moderate size."""
     finite = bias[np.isfinite(bias)]
     slope = np.abs(leaf.slope)
@@ -154,9 +163,9 @@ def _fits_float32(problem: Problem, leaf: Leaf, bias: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
             lengths = [
                 np.sqrt(np.einsum("ij,ij->i", x, x))
-                for x in (problem.queries[:, leaf.columns], problem.samples[:, leaf.columns])
+                for x in (some_columns(a, leaf.columns) for a in (problem.queries, problem.samples))
             ]
-        good &= _float32_error(slope * lengths[0] * lengths[1].max(), len(leaf.columns)) <= FLOAT32_ERROR
+        good &= float32_error(slope * lengths[0] * lengths[1].max(), len(leaf.columns)) <= FLOAT32_ERROR
     return good
 
 
@@ -181,7 +190,7 @@ def _sums(
     rows: np.ndarray,
     prune: str | bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    n, d, p = len(problem.samples), len(leaf.columns), values.shape[1]
+    n, d, p, groups = len(problem.samples), len(leaf.columns), values.shape[1], problem.groups
     shift, total, sums = np.full(len(rows), -np.inf), np.zeros(len(rows)), np.zeros((len(rows), p))
     if not len(rows):
         return shift, total, sums
@@ -196,48 +205,41 @@ def _sums(
     if pruned is None:
         per_tile = int(np.clip(TILE // (PANEL * max(d, p)), FEWEST, MOST))
         per_chunk = max(1, CHUNK // (PANEL * per_tile * (d + p))) * PANEL * per_tile
-        chunks = [slice(first, min(first + per_chunk, n)) for first in range(0, n, per_chunk)]
-        step = min(TASK, -(-len(rows) // (4 * get_num_threads() * f.BLOCK)) * f.BLOCK)
+        chunks, unit = [slice(first, min(first + per_chunk, n)) for first in range(0, n, per_chunk)], f.BLOCK
+        if groups is not None:
+            chunks, unit = [slice(0, n)], groups.block
+            per_tile = max(k for k in range(1, per_tile + 1) if groups.samples // PANEL % k == 0)
     else:
-        per_tile, chunks, step = 1, [pruned.samples], TASK // BLOCK * BLOCK
+        per_tile, chunks, unit = 1, [pruned.samples], BLOCK
 
-    def task(samples: f.Samples, start: int) -> None:
-        some: slice | np.ndarray = slice(start, min(start + step, len(rows)))
-        if pruned is not None:
-            some = pruned.queries[some]
+    def task(samples: f.Samples, part: slice) -> None:
+        some = part if pruned is None else pruned.queries[part]
         own = some if len(rows) == len(problem.queries) else rows[some]
-        queries = _padded(some_columns(problem.queries[own], leaf.columns), number)
+        queries = vectors.whole_rows(some_columns(problem.queries[own], leaf.columns), number)
         state = own_rows, *_ = [part[some] for part in (shift, total, sums)]
-        given = samples, queries, _padded(leaf.slope[own], number)
+        given = samples, queries, vectors.whole_rows(leaf.slope[own], number)
         if pruned is None:
-            block, every = f.BLOCK, np.arange(-(-len(samples.panels) // per_tile))
-            ends = np.arange(1, -(-len(own_rows) // block) + 1) * len(every)
-            tiles = np.tile(every, len(ends))
+            first = np.zeros(-(-len(own_rows) // unit), np.int64)
+            each = -(-len(samples.panels) // per_tile)
+            if groups is not None:  # a block visits the tiles of its own problem
+                each //= math.prod(groups.lead)
+                first[:] = (part.start // unit + np.arange(len(first))) // (groups.queries // unit) * each
+            tiles, ends = (first[:, None] + np.arange(each)).ravel(), np.arange(1, len(first) + 1) * each
         else:
-            first, blocks, _, boxes, *rest, _, slack = pruned.arguments(start)
-            block, count = BLOCK, -(-len(own_rows) // BLOCK)
-            tiles, ends = pruning.active_lists(*blocks, first, count, *boxes, *rest, slack)
-        f.fused_sweep(*given, block, tiles, ends, per_tile, *state, f.make_scratch(samples, per_tile, lanes))
+            first, blocks, _, boxes, *rest, _, slack = pruned.arguments(part.start)
+            tiles, ends = pruning.active_lists(
+                *blocks, first, -(-len(own_rows) // unit), *boxes, *rest, slack
+            )
+        f.fused_sweep(*given, unit, tiles, ends, per_tile, *state, f.make_scratch(samples, per_tile, lanes))
         if pruned is not None:
-            for whole, part in zip((shift, total, sums), state, strict=True):
-                whole[some] = part
+            for whole, own_part in zip((shift, total, sums), state, strict=True):
+                whole[some] = own_part
 
     for chunk in chunks:
         panels = pack(some_columns(problem.samples[chunk], leaf.columns), number)
         biases = pack(bias[chunk, None], number, fill=-np.inf)[:, 0]
-        if by_row:
-            known = np.zeros((len(panels), PANEL, -(-p // lanes) * lanes), number)
-            known.reshape(-1, known.shape[2])[: len(bias[chunk]), :p] = values[chunk]
-        else:
-            known = pack(values[chunk], number, fill=0.0)
+        known = pack_rows(values[chunk], number, lanes) if by_row else pack(values[chunk], number, fill=0.0)
         samples = f.Samples(weigh, add, panels, biases, factors, known, by_row)
 
-        run_tasks(partial(task, samples), range(0, len(rows), step))
+        run_tasks(partial(task, samples), split(len(rows), TASK, unit))
     return shift, total, sums
-
-
-def _padded(rows: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A contiguous copy with the last row repeated until their number is a multiple of ROWS."""
-    padded = np.empty((-(-len(rows) // vectors.ROWS) * vectors.ROWS, *rows.shape[1:]), dtype)
-    padded[: len(rows)], padded[len(rows) :] = rows, rows[-1]
-    return padded

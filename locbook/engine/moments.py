@@ -24,7 +24,10 @@ MOST = 21 if VECTOR_BYTES == 64 else 9
 def linear_sums_plain(
     weights: np.ndarray, query: np.ndarray, samples: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
-    """The twin, for one query: the upper triangle of the second moments, row by row, and the first moments."""
+    """The twin, for one query: the upper triangle of sum w z z', row by row, then sum w z y', row by row.
+
+    The kernel adds both to ``out``, in this order, its lanes summed.
+    """
     z = np.column_stack([np.ones(len(samples)), samples - query])
     second, first = (z * weights[:, None]).T @ z, (z * weights[:, None]).T @ values
     return np.concatenate([second[np.triu_indices(z.shape[1])], first.ravel()])
@@ -41,20 +44,20 @@ def _linear_sums(
 
     def generate(context, builder, sig, numbers):
         v = Vectors(context, builder, panels.dtype)
-        w, q, x, y, s = (v.array(sig.args[k], numbers[k]) for k in (2, 4, 6, 9, 10))
-        places = [v.broadcast(q.at(numbers[5], v.integer(c))) for c in range(d)]
+        _, _, w, line, q, query, x, first_panel, n_panels, y, s = v.arguments(sig, numbers)
+        own = [v.broadcast(q.at(query, v.integer(c))) for c in range(d)]
         size = (d + 1) * (d + 2) // 2 + (d + 1) * p
         sums = v.variables(size)
         nothing = v.constant(0.0)
-        with v.loop(numbers[8]) as t:
-            panel, start = v.plus(numbers[7], t), v.times(t, PANEL)
-            for part in range(0, PANEL, v.lanes):
-                weight = v.load(w.at(numbers[3], v.plus(start, part)))
+        with v.loop(n_panels) as t:
+            panel, start = v.plus(first_panel, t), v.times(t, PANEL)
+            for j in range(0, PANEL, v.lanes):
+                weight = v.load(w.at(line, v.plus(start, j)))
                 # a sample that does not take part may be so far that its square is infinite
                 near = builder.fcmp_ordered(">", weight, nothing)
-                gaps = [v.subtract(v.load(x.at(panel, v.integer(c), part)), places[c]) for c in range(d)]
+                gaps = [v.subtract(v.load(x.at(panel, v.integer(c), j)), own[c]) for c in range(d)]
                 z = [None, *(builder.select(near, gap, nothing) for gap in gaps)]
-                known = [v.load(y.at(panel, v.integer(c), part)) for c in range(p)]
+                known = [v.load(y.at(panel, v.integer(c), j)) for c in range(p)]
                 k = 0
                 products = [weight, *(v.multiply(weight, one) for one in z[1:])]
                 for f in range(d + 1):
@@ -69,7 +72,7 @@ def _linear_sums(
                         v.set(sums[k], v.multiply_add(products[f], known[c], v.get(sums[k])))
                         k += 1
         for k in range(size):
-            place = s.at(numbers[5], v.integer(k))
+            place = s.at(query, v.integer(k))
             builder.store(builder.fadd(builder.load(place), v.total(v.get(sums[k]))), place)
         return context.get_dummy_value()
 

@@ -18,7 +18,7 @@ import numpy as np
 from . import vectors
 from .panels import PANEL, pack
 from .parts import call, inner, jit
-from .pool import get_num_threads, run_tasks
+from .pool import run_tasks, split
 from .problem import Problem
 from .pruning import box_distance, drop_nearest, order_panels, with_slack
 from .reach import BLOCK, Order, coordinates, some_columns
@@ -37,6 +37,16 @@ AT_ONCE = 8
 _U = 2.0**-24
 #: Below it a product in float32 may be lost.
 _TINY = 2.0**-125
+
+
+@inner
+def _squared_distance(queries, i, samples, j):
+    """To the bit what the kernel of distances gives: a kernel of the k nearest compares the two."""
+    total = 0.0
+    for c in range(queries.shape[1]):
+        gap = samples[j, c] - queries[i, c]
+        total = multiply_add(gap, gap, total)
+    return total
 
 
 @jit
@@ -86,16 +96,6 @@ def pruned_nearest(
                             push(-out[r, j], row, best[i + r], rows[i + r])
             left = drop_nearest(some, distances, left)
     return 0
-
-
-@inner
-def _squared_distance(queries, i, samples, j):
-    """To the bit what the kernel of distances gives: a kernel of the k nearest compares the two."""
-    total = 0.0
-    for c in range(queries.shape[1]):
-        gap = samples[j, c] - queries[i, c]
-        total = multiply_add(gap, gap, total)
-    return total
 
 
 @jit
@@ -200,20 +200,19 @@ def find_nearest(
     m, n = len(problem.queries), len(problem.samples)
     best, rows = np.full((m, k), -np.inf), np.full((m, k), np.iinfo(np.int64).max)
     q = coordinates(problem.queries, columns)
-    step = max(BLOCK, min(TASK, -(-m // (4 * get_num_threads() * BLOCK)) * BLOCK))
-    starts = range(0, m, step)
+    tasks = split(m, TASK, BLOCK)
     if pruned is not None:
         sieve = sieve_address(DISTANCE)
         panels = pack(pruned.points, np.float64)
 
-        def walk(start: int) -> None:
-            own = pruned.queries[start : start + step]
+        def walk(some: slice) -> None:
+            own = pruned.queries[some]
             heaps = best[own], rows[own]
-            first, *boxes, scale, metric, _, _, sure, slack = pruned.arguments(start)
+            first, *boxes, scale, metric, _, _, sure, slack = pruned.arguments(some.start)
             pruned_nearest(
                 *(
                     sieve,
-                    vectors.whole_rows(pruned.places[start : start + step]),
+                    vectors.whole_rows(pruned.places[some]),
                     problem.query_ids[own],
                     panels,
                     n,
@@ -225,7 +224,7 @@ def find_nearest(
             )
             best[own], rows[own] = heaps
 
-        run_tasks(walk, starts)
+        run_tasks(walk, tasks)
         return best, rows
     sieve = sieve_address(PRODUCT)
     center = some_columns(problem.samples, columns).mean(axis=0, dtype=np.float64)
@@ -247,19 +246,18 @@ def find_nearest(
         bias = pack(-0.5 * squared[:, None], np.float32, fill=-np.inf)[:, 0]
         reaches = np.sqrt(np.maximum.reduceat(squared, np.arange(0, len(squared), PANEL)))
 
-        def look(start: int, first=first, x=x, panels=panels, bias=bias, reaches=reaches) -> None:
-            own = slice(start, start + step)
+        def look(own: slice, first=first, x=x, panels=panels, bias=bias, reaches=reaches) -> None:
             sieved_nearest(
                 *(
                     sieve,
                     q[own],
                     problem.query_ids[own],
-                    vectors.whole_rows(away[own].astype(np.float32)),
+                    vectors.whole_rows(away[own], np.float32),
                     lengths[own],
                     unit * unit,
                 ),
                 *(panels, bias, reaches, x, first, hollow, best[own], rows[own]),
             )
 
-        run_tasks(look, starts)
+        run_tasks(look, tasks)
     return best, rows

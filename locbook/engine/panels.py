@@ -28,6 +28,14 @@ def pack(rows: np.ndarray, dtype: np.dtype, fill: float | None = None) -> np.nda
     return panels
 
 
+def pack_rows(rows: np.ndarray, dtype: np.dtype, lanes: int) -> np.ndarray:
+    """Rows (n, p) as panels that are not transposed, shape (ceil(n / PANEL), PANEL, p to the next of ``lanes``)."""
+    n, p = rows.shape
+    panels = np.zeros((-(-n // PANEL), PANEL, -(-p // lanes) * lanes), dtype)
+    panels.reshape(-1, panels.shape[2])[:n, :p] = rows
+    return panels
+
+
 def unpack(panels: np.ndarray, n: int) -> np.ndarray:
     """The rows again, shape (n, d)."""
     return panels.transpose(0, 2, 1).reshape(-1, panels.shape[1])[:n]

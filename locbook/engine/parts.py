@@ -55,7 +55,11 @@ def _address(function: Any, arguments: tuple[types.Type, ...]) -> int:
 
 @intrinsic
 def call(typing_context, address, *arguments):
-    """Call the part at ``address`` with the arguments; returns its int64. An exception in it is passed on."""
+    """Call the part at ``address`` with the arguments; returns its int64. An exception in it is passed on.
+
+    An intrinsic, which writes the instructions of the call (:mod:`locbook.engine.vectors` says how to read one): the
+    number becomes a pointer to a function of these types, and Numba's own call follows.
+    """
     arguments = tuple(types.unliteral(a) for a in arguments)
     signature = types.int64(types.int64, types.StarArgTuple(arguments))
 

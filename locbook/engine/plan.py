@@ -34,6 +34,8 @@ class Plan:
     sample_data: np.ndarray
     masks: list[np.ndarray]
     users: bool
+    #: By the number of a step with a kNN bandwidth: the row whose distance it is; -1 where it is not a distance.
+    measured_to: dict[int, np.ndarray]
 
 
 @dataclass
@@ -68,6 +70,7 @@ class _Builder:
     in_sum: bool = False
     #: Whether a function of the user's takes part.
     users: bool = False
+    measured_to: dict[int, np.ndarray] = field(default_factory=dict)
 
     def step(self, kind: int, columns: np.ndarray | None = None, **fields: int) -> None:
         step = np.zeros(p.STEP_WIDTH, dtype=np.int64)
@@ -98,6 +101,7 @@ class _Builder:
             np.array(self.sample_data).reshape(-1, n),
             self.masks,
             self.users,
+            self.measured_to,
         )
 
 
@@ -192,7 +196,10 @@ def _(kernel: base.RadialKernel, builder: _Builder) -> None:
     ruler = kernel.ruler
     squared, scale, matrix, fields = 1.0, None, None, {}
     if isinstance(ruler, VaryingBandwidth):
-        widths = resolve_bandwidth(ruler, builder, columns, kernel.metric) ** 2
+        widths, builder.measured_to[len(builder.steps)] = resolve_bandwidth(
+            ruler, builder, columns, kernel.metric
+        )
+        widths = widths**2
         target = builder.query_data if ruler.side == "query" else builder.sample_data
         fields["query_slot" if ruler.side == "query" else "sample_slot"] = len(target)
         target.append(widths)
@@ -277,6 +284,21 @@ def _(kernel: base.DiscreteKernel, builder: _Builder) -> None:
             )
     start = builder.number(kernel.matrix)
     builder.step(p.TABLE, columns, number_start=start, extra=kernel.matrix.shape[1])
+
+
+@_lower.register
+def _(kernel: base.RelativeBiasKernel, builder: _Builder) -> None:
+    columns = kernel.columns(builder.problem.queries.shape[1])
+    for name in ("queries", "samples"):
+        times = getattr(builder.problem, name)[:, columns[0]]
+        wrong = times != np.floor(times)
+        if wrong.any():
+            raise ValueError(
+                f"{name}: column {columns[0]} must hold whole times for a bias by offset, "
+                f"got {times[np.argmax(wrong)]} in row {int(np.argmax(wrong))}"
+            )
+    start = builder.number(kernel.first, kernel.bias)
+    builder.step(p.OFFSETS, columns, number_start=start, extra=len(kernel.bias))
 
 
 @_lower.register
@@ -406,15 +428,16 @@ def _nearest(builder: _Builder, columns: np.ndarray, metric: Metric) -> _KthNeig
 
 def resolve_bandwidth(
     ruler: VaryingBandwidth, builder: _Builder, columns: np.ndarray, metric: Metric
-) -> np.ndarray:
-    """The bandwidths of the queries, or of the samples, as an array."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """The bandwidths of the queries, or of the samples, and the rows that they are measured to, or -1."""
     problem = builder.problem
     n = len(problem.samples)
     if ruler.values is not None:
         wanted, name = (problem.n_queries, "queries") if ruler.side == "query" else (n, "samples")
         if len(ruler.values) != wanted:
             raise ValueError(f"bandwidth has {len(ruler.values)} entries, but there are {wanted} {name}")
-        return problem.of_queries(ruler.values) if ruler.side == "query" else ruler.values
+        values = problem.of_queries(ruler.values) if ruler.side == "query" else ruler.values
+        return values, np.full(len(values), -1)
     if ruler.side == "sample":
         # each sample's distance to its k-th other sample, whatever the query sees
         own = Problem(
@@ -433,4 +456,4 @@ def resolve_bandwidth(
     low, high = (extreme.reduce(used, axis=0).astype(np.float64) for extreme in (np.fmin, np.fmax))
     spread = float(np.fmax.reduce(high - low, initial=0.0))  # fmin and fmax pass over NaN
     floor = 1e-9 * spread if spread > 0 else 1.0
-    return np.maximum(widths, floor) * ruler.scale
+    return np.maximum(widths, floor) * ruler.scale, np.where(widths > floor, found.row, -1)

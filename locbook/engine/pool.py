@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TypeVar
 
 from .._validation import check_integer
@@ -62,6 +63,14 @@ def _get_pool(n_threads: int) -> ThreadPoolExecutor:
         if _pool is None or _pool._max_workers != n_threads:
             _pool = ThreadPoolExecutor(n_threads, thread_name_prefix="locbook")
         return _pool
+
+
+def split(count: int, most: int, unit: int = 1) -> list[slice]:
+    """Slices that cover ``range(count)``: whole units but the last, about ``most`` each, as much for each thread."""
+    units, threads = -(-count // unit), get_num_threads()
+    tasks = -(-max(4 * threads, -(-count // most)) // threads) * threads
+    edges = [min(count, units * k // min(tasks, units) * unit) for k in range(min(tasks, units) + 1)]
+    return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
 def run_tasks(task: Callable[[T], R], items: Sequence[T]) -> list[R]:

@@ -7,7 +7,7 @@ back through :meth:`Problem.restore`, in the caller's dtype and, for pandas, wit
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,29 @@ from .._validation import (
 )
 from ..kernels.base import Kernel
 from ..kernels.constructors import make_kernel
+
+
+class Groups(NamedTuple):
+    """Problems laid end to end (:mod:`locbook.engine.batch`), each filled up.
+
+    Attributes
+    ----------
+    lead : tuple of int
+        Their axes.
+    m, n : int
+        Queries and samples of each.
+    queries, samples : int
+        The same when filled up.
+    block : int
+        Queries of a block, which divides ``queries``.
+    """
+
+    lead: tuple[int, ...]
+    m: int
+    n: int
+    queries: int
+    samples: int
+    block: int
 
 
 @dataclass(frozen=True)
@@ -42,6 +65,8 @@ class Problem:
     index : pandas index or None
     n_queries : int
         How many queries there were before :meth:`rows` took some: what is given for each query has that length.
+    groups : Groups or None
+        Where these are several problems: queries meet the samples of their own. The mask then has their axes as well.
     """
 
     queries: np.ndarray
@@ -53,6 +78,7 @@ class Problem:
     dtype: np.dtype
     index: Any = None
     n_queries: int = -1
+    groups: Groups | None = None
 
     def __post_init__(self):
         if self.n_queries < 0:

@@ -5,6 +5,9 @@ or changes the rows of weights from four queries to a tile of samples, so the co
 Distances and profiles are parts (:mod:`locbook.engine.parts`), ours and the user's alike: nothing is compiled for a new
 kernel, bandwidth or metric but the parts that it is the first to need.
 
+A Gaussian is one step, ``DISTANCE``: a part fills the row with squared distances, another turns them into
+log-weights. A sum of two Gaussians is ``DISTANCE, DISTANCE, ADD``: each pushes a row, and ``ADD`` leaves one.
+
 Where any part of a kernel is of exponential type, the row holds log-weights and products are sums; else it holds
 weights. A sample that does not take part has weight 0 (log-weight ``-inf``) whatever its coordinates hold.
 """
@@ -21,11 +24,13 @@ from .panels import PANEL
 from .parts import INTEGER_ROWS, INTEGERS, ONE, THREE, TWO, call, inner
 
 # Steps that push a row
-DISTANCE, DOT, VON_MISES, NEIGHBORS, TABLE, PAST, CONSTANT = range(7)
+DISTANCE, DOT, VON_MISES, NEIGHBORS, TABLE, PAST, OFFSETS, CONSTANT = range(8)
 # Steps that work on the rows pushed before
-ADD, MULTIPLY, HOLLOW, MASK = range(7, 11)
+ADD, MULTIPLY, HOLLOW, MASK = range(8, 12)
 
-# Columns of a step
+# Columns of a step: where its columns and numbers start in those of the program, and how many; which row of the data of
+# queries and samples it reads (-1: none); addresses; whether the distance takes four queries at once (scores.py);
+# whether no other part can overrule it. EXTRA: the mask's number, the table's width, or 1 if a profile is logarithmic.
 STEP, COLUMN_START, COLUMN_COUNT, NUMBER_START, PARAMETER_COUNT, QUERY_SLOT, SAMPLE_SLOT = range(7)
 METRIC_ADDRESS, PROFILE_ADDRESS, BY_FOUR, NECESSARY, EXTRA = range(7, 12)
 STEP_WIDTH = 12
@@ -81,7 +86,7 @@ class Tile(NamedTuple):
 
 
 @inner
-def _metric(program, step, queries, i, rows, tile, out, work):
+def measure(program, step, queries, i, rows, tile, out, work):
     """Fill rows with squared distances, or with inner products, by the step's part."""
     start, count = step[COLUMN_START], step[COLUMN_COUNT]
     columns = program.columns[start : start + count]
@@ -111,7 +116,7 @@ def _metric(program, step, queries, i, rows, tile, out, work):
 
 
 @inner
-def _profile(program, step, query_data, i, rows, tile, out):
+def weigh(program, step, query_data, i, rows, tile, out):
     """profile(d^2 / h^2). Numbers of the step: shape a, h^2, one factor a column, the metric's parameters."""
     start, n = step[NUMBER_START], tile.count * PANEL
     offset = tile.first * PANEL
@@ -122,9 +127,9 @@ def _profile(program, step, query_data, i, rows, tile, out):
         if step[QUERY_SLOT] >= 0:
             squared *= query_data[step[QUERY_SLOT], i + r]
         if step[SAMPLE_SLOT] >= 0:
-            widths = tile.data[step[SAMPLE_SLOT], offset : offset + tile.size]
+            squares = tile.data[step[SAMPLE_SLOT], offset : offset + tile.size]  # h^2 of each sample
             for j in range(tile.size):
-                row[j] /= widths[j]
+                row[j] /= squares[j]
         bad += call(step[PROFILE_ADDRESS], row, n, program.numbers[start], squared)
         if program.log and not step[EXTRA] & 1:  # a profile that returns K in a program of logarithms
             for j in range(n):
@@ -180,6 +185,22 @@ def _table(step, numbers, log, q, tile, column, row):
 
 
 @inner
+def place_of_offset(step, numbers, difference):
+    """Place in a table of offsets, clipped to its ends. Numbers of the step: the first offset, then the table."""
+    place = min(max(difference - numbers[step[NUMBER_START]], 0.0), step[EXTRA] - 1.0)
+    return int(place)
+
+
+@inner
+def _offsets(step, numbers, now, tile, column, row):
+    start = step[NUMBER_START] + 1
+    for t in range(tile.count):
+        for j in range(PANEL):
+            offset = now - tile.panels[tile.first + t, column, j]
+            row[t * PANEL + j] = numbers[start + place_of_offset(step, numbers, offset)]
+
+
+@inner
 def is_empty(program, queries, i, rows, tile):
     """Whether a mask or the arrow of time, one that no other part can overrule, keeps all samples of the tile out."""
     offset = tile.first * PANEL
@@ -212,6 +233,8 @@ def is_empty(program, queries, i, rows, tile):
 @inner
 def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work):
     """Weigh a few queries against the samples of a tile; the answer stands in ``stack[0, :rows, :tile.size]``.
+
+    Weights, or log-weights where ``program.log``.
 
     Parameters
     ----------
@@ -247,9 +270,9 @@ def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work
             top -= 1
         out = stack[top]
         if kind in (DISTANCE, DOT, NEIGHBORS):
-            bad += _metric(program, step, queries, i, rows, tile, out, work)
+            bad += measure(program, step, queries, i, rows, tile, out, work)
         if kind == DISTANCE:
-            bad += _profile(program, step, query_data, i, rows, tile, out)
+            bad += weigh(program, step, query_data, i, rows, tile, out)
             continue
         for r in range(rows):
             row = out[r]
@@ -269,6 +292,8 @@ def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work
                     x, some = tile.panels[tile.first + t, columns[0]], row[t * PANEL : (t + 1) * PANEL]
                     for j in range(PANEL):
                         some[j] = one if x[j] <= now else zero
+            elif kind == OFFSETS:
+                _offsets(step, program.numbers, queries[i + r, columns[0]], tile, columns[0], row)
             elif kind == CONSTANT:
                 value = program.numbers[step[NUMBER_START]]
                 for j in range(n):

@@ -33,8 +33,11 @@ import numpy as np
 from ..kernels.metrics import CHEBYSHEV, EUCLIDEAN
 from ..kernels.profiles import PROFILES
 from .parts import inner, jit
+from .pool import get_num_threads, run_tasks
 
 GAUSSIAN, LAPLACE = PROFILES["gaussian"].code, PROFILES["laplace"].code
+#: Fewer points are put in order by one thread.
+SHARED = 4096
 #: Any code but those two: the reach is the squared radius of the support.
 COMPACT = PROFILES["uniform"].code
 
@@ -94,37 +97,18 @@ def _value_of_rank(values, rank, counts):
 
 
 @jit
-def kd_order(points, scale, leaf):
-    """Order the points so that every ``leaf`` in a row fill a small box.
-
-    Each range is cut across its widest column into the points before and after the median; of equal points the lower
-    row comes first. Cuts keep fours of leaves together, so that ``4 * leaf`` in a row fill a small box too. Every leaf
-    holds ``leaf`` points but the last, in ascending rows. O(d n log n) for any points.
-
-    Parameters
-    ----------
-    points : array, shape (n, d)
-        Finite.
-    scale : array, shape (d,)
-        Factor of each column, positive: one over its bandwidth.
-    leaf : int
-        At least 1.
-
-    Returns
-    -------
-    array of int64, shape (n,)
-        Row numbers, a permutation.
-    """
-    n, d = points.shape
-    order = np.arange(n)
-    after = np.empty(n, np.int64)
-    keys, work = np.empty(n), np.empty(n)
+def _cut(points, scale, leaf, order, start, stop, until):
+    """Cut ``order[start:stop]`` into ranges of at most ``until`` or a leaf; returns them, shape (r, 2)."""
+    d = points.shape[1]
+    after = np.empty(stop - start, np.int64)
+    keys, work = np.empty(stop - start), np.empty(stop - start)
     counts = np.empty(256, np.int64)
-    ranges = [(0, n)]
+    ranges, done = [(start, stop)], []
     while ranges:
         start, stop = ranges.pop()
         size = stop - start
-        if size <= leaf:
+        if size <= max(leaf, until):
+            done.append((start, stop))
             continue
         rows = order[start:stop]
         column, low, high = 0, 0.0, 0.0
@@ -157,6 +141,38 @@ def kd_order(points, scale, leaf):
             equal -= tie
         for i in range(right):
             rows[left + i] = after[i]
+    found = np.empty((len(done), 2), np.int64)
+    for i in range(len(done)):
+        found[i, 0], found[i, 1] = done[i]
+    return found
+
+
+def kd_order(points: np.ndarray, scale: np.ndarray, leaf: int) -> np.ndarray:
+    """Order the points so that every ``leaf`` in a row fill a small box.
+
+    Each range is cut across its widest column into the points before and after the median; of equal points the lower
+    row comes first. Cuts keep fours of leaves together, so that ``4 * leaf`` in a row fill a small box too. Every leaf
+    holds ``leaf`` points but the last, in ascending rows. O(d n log n) for any points; the threads take what the first
+    cuts leave.
+
+    Parameters
+    ----------
+    points : array, shape (n, d)
+        Finite.
+    scale : array, shape (d,)
+        Factor of each column, positive: one over its bandwidth.
+    leaf : int
+        At least 1.
+
+    Returns
+    -------
+    array of int64, shape (n,)
+        Row numbers, a permutation.
+    """
+    order = np.arange(len(points))
+    share = len(points) // get_num_threads() + 4 * leaf
+    ranges = _cut(points, scale, leaf, order, 0, len(points), max(share, SHARED))
+    run_tasks(lambda some: _cut(points, scale, leaf, order, some[0], some[1], leaf), ranges)
     return order
 
 

@@ -155,6 +155,13 @@ def coordinates(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return block if block.flags.writeable else block.copy()
 
 
+def check_prune(prune: str | bool) -> str | bool:
+    """``"auto"``, True or False; a ValueError for anything else."""
+    if isinstance(prune, (bool, np.bool_)):
+        return bool(prune)
+    return check_option(prune, "prune", ("auto", True, False))
+
+
 def put_in_order(
     problem: Problem, reach: Reach | None, prune: str | bool, dtype: str = "float64"
 ) -> Order | None:
@@ -166,11 +173,9 @@ def put_in_order(
         If ``prune`` is True and the kernel reaches every sample. One that can be pruned, but not under a mask, not in
         this distance or not on this processor, is not, with the same answer.
     """
-    if isinstance(prune, (bool, np.bool_)):
-        if not prune:
-            return None
-    else:
-        check_option(prune, "prune", ("auto", True, False))
+    prune = check_prune(prune)
+    if not prune:
+        return None
     m, n = len(problem.queries), len(problem.samples)
     if reach is None:
         if prune != "auto" and not _fades(problem.kernel):

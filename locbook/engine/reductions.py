@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,11 +30,12 @@ from ..kernels.bandwidth import LARGEST
 from ..kernels.base import Kernel
 from ..kernels.metrics import EUCLIDEAN, Metric, as_metric
 from . import sweep as s
-from .compact import FEW, compact_leaf, sum_compact
+from .compact import sum_compact
 from .driver import check_overflow, make_state, run
 from .leaf import as_leaf, stream
 from .nearest import find_nearest, sievable
 from .plan import NearestKernel, make_plan, make_score_plan
+from .pool import run_tasks, split
 from .problem import Problem
 from .reach import Order, nearest_reach, put_in_order, support_of
 from .vectors import ENABLED
@@ -178,7 +179,8 @@ def _sums(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Logarithm of a scale (m,), and in its units the sums of the weights (m,) and of weight times value (m, p).
 
-    By the fused path where the kernel is one exponential leaf, else, and for queries beyond its range, by the program.
+    By the fused path where the kernel is one exponential leaf (a Gaussian, say) and there are vectors, else, and for
+    queries beyond its range, by the program.
     """
     leaf = as_leaf(problem)
     if leaf is None:
@@ -186,7 +188,10 @@ def _sums(
     found = stream(problem, leaf, values, prune)
     lost = np.flatnonzero(np.isnan(found[0]))
     if lost.size:
-        again = _program_sums(problem.rows(lost, problem.kernel), values, False, **sizes)
+        if problem.groups is None:
+            again = _program_sums(problem.rows(lost, problem.kernel), values, False, **sizes)
+        else:
+            again = [part[lost] for part in _program_sums(problem, values, False, **sizes)]
         for whole, part in zip(found, again, strict=True):
             whole[lost] = part
     check_overflow(problem, found[1])
@@ -196,16 +201,11 @@ def _sums(
 def _program_sums(
     problem: Problem, values: np.ndarray, prune: str | bool, **sizes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    pruned, leaf = _pruned(problem, prune), compact_leaf(problem)
-    if (
-        pruned is not None
-        and leaf is not None
-        and (prune != "auto" or pruned.share < FEW)
-        and _moderate(problem.sample_weight)
-    ):
-        return np.zeros(len(problem.queries)), *sum_compact(problem, leaf, values, pruned)
+    found = sum_compact(problem, values, prune) if _moderate(problem.sample_weight) else None
+    if found is not None:
+        return np.zeros(len(problem.queries)), *found
     plan, state = make_plan(problem), make_state(len(problem.queries), values.shape[1])
-    run(s.MEAN, problem, plan, state, values=values, pruned=pruned, **sizes)
+    run(s.MEAN, problem, plan, state, values=values, pruned=_pruned(problem, prune), **sizes)
     return state.shift, state.total, state.sums
 
 
@@ -240,14 +240,43 @@ def _taking_part(problem: Problem, values: np.ndarray) -> np.ndarray:
     return values if seen.all() else values[seen]
 
 
+def _range(problem: Problem, values: np.ndarray) -> tuple[Any, Any]:
+    """The smallest and largest values that a query may see, by column, or by query and column."""
+    if not values.size:
+        return -np.inf, np.inf
+    groups = problem.groups
+    if groups is None:
+        known = _taking_part(problem, values)
+        return (known.min(axis=0), known.max(axis=0)) if len(known) else (-np.inf, np.inf)
+    known = values.reshape(-1, groups.samples, values.shape[1])
+    low, high = known.min(axis=1), known.max(axis=1)
+    if problem.sample_weight is not None:
+        seen = problem.sample_weight.reshape(-1, groups.samples, 1) > 0
+        low, high = np.where(seen, known, np.inf).min(axis=1), np.where(seen, known, -np.inf).max(axis=1)
+    return np.repeat(low, groups.queries, axis=0), np.repeat(high, groups.queries, axis=0)
+
+
 def log_sum(problem: Problem, *, prune: str | bool = "auto", **sizes: int) -> np.ndarray:
     """Logarithm of the sum of the weights, shape (m,), float64; ``-inf`` where all are 0."""
-    scale, total, _ = _sums(problem, np.empty((len(problem.samples), 0)), prune, **sizes)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        answer = np.where(total > 0, scale + np.log(total), -np.inf)
+    answer = mean_and_log_sum(problem, np.empty((len(problem.samples), 0)), prune, **sizes)[1]
     if problem.kernel.full_support and np.isneginf(answer).any():
         _check_range(problem)
     return answer
+
+
+def mean_and_log_sum(
+    problem: Problem, values: np.ndarray, prune: str | bool = "auto", **sizes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted means, shape (m, p), NaN where all weights are 0, and what :func:`log_sum` gives; float64."""
+    units = _units(values, problem.dtype)
+    scaled = values if units is None else values / units
+    low, high = _range(problem, scaled)
+    scale, total, sums = _sums(problem, scaled, prune, **sizes)
+    # whatever rounding does, a mean stays among the values
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(total[:, None] > 0, np.clip(sums / total[:, None], low, high), np.nan)
+        logarithms = np.where(total > 0, scale + np.log(total), -np.inf)
+    return means if units is None else means * units, logarithms
 
 
 def mean(
@@ -257,24 +286,18 @@ def mean(
     *,
     warn: bool = True,
     prune: str | bool = "auto",
+    with_log_sum: bool = False,
     **sizes: int,
-) -> np.ndarray:
-    """Weighted mean of ``values`` (n, p) around each query, shape (m, p), float64."""
+) -> Any:
+    """Weighted mean of ``values`` (n, p) around each query, shape (m, p), float64; with what :func:`log_sum` gives."""
     check_option(empty, "empty", EMPTY)
 
-    units = _units(values, problem.dtype)
-    scaled = values if units is None else values / units
-    known = _taking_part(problem, scaled)
-    low, high = (known.min(axis=0), known.max(axis=0)) if known.size else (-np.inf, np.inf)
+    def means(problem: Problem) -> np.ndarray:
+        return mean_and_log_sum(problem, values, False, **sizes)[0]
 
-    def ratio(problem: Problem, prune: str | bool = False) -> np.ndarray:
-        _, total, sums = _sums(problem, scaled, prune, **sizes)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            answer = np.where(total[:, None] > 0, np.clip(sums / total[:, None], low, high), np.nan)
-        return answer if units is None else answer * units
-
-    answer = ratio(problem, prune)
-    return fill_empty(problem, np.isnan(answer[:, 0]), empty, ratio, answer, warn=warn)
+    answer, logarithms = mean_and_log_sum(problem, values, prune, **sizes)
+    answer = fill_empty(problem, np.isnan(answer[:, 0]), empty, means, answer, warn=warn)
+    return (answer, logarithms) if with_log_sum else answer
 
 
 def monomials(n_columns: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
@@ -410,10 +433,9 @@ def top(
         plan = make_score_plan(problem, columns, metric, masks, hollow=hollow)
         run(s.TOP, problem, plan, state, pruned=pruned, **sizes)
         best, rows = state.sums, state.order
-    order = np.lexsort((rows, -best), axis=-1)
-    scores, rows = np.take_along_axis(best, order, 1), np.take_along_axis(rows, order, 1)
-    rows[np.isneginf(scores)] = -1
-    return scores, rows
+    run_tasks(lambda some: s.sort_heaps(best[some], rows[some]), split(len(best), 1024))
+    rows[np.isneginf(best)] = -1
+    return best, rows
 
 
 def nearest(

@@ -31,8 +31,8 @@ def scores_plain(queries: np.ndarray, panels: np.ndarray, factors: np.ndarray, k
     return ((differences * factors if kind == SCALED else differences) ** 2).sum(-1)
 
 
-def score_columns(v: Vectors, kind: int, queries, rows, panels, panel, parts, factors, columns=None):
-    """Write the loop over the columns; returns the scores, a list for each query of a vector for each part.
+def score_columns(v: Vectors, kind: int, queries, rows, panels, panel, starts, factors, columns=None):
+    """Write the loop over the columns; returns the scores, a list for each query of a vector for each start.
 
     Parameters
     ----------
@@ -43,18 +43,15 @@ def score_columns(v: Vectors, kind: int, queries, rows, panels, panel, parts, fa
     rows : list
         Numbers of the queries.
     panel : number of the panel
-    parts : list of int
+    starts : list of int
         First samples of the vectors.
     columns : Array, optional
         Numbers of the columns; all of them when None. ``factors`` has one for each.
     """
-    scores = v.variables(len(rows), len(parts))
-    for line in scores:
-        for one in line:
-            v.set(one, v.constant(0.0))
+    scores = v.variables(len(rows), len(starts))
     with v.loop(panels.shape[1] if columns is None else columns.shape[0]) as k:
         column = k if columns is None else v.builder.load(columns.at(k))
-        samples = [v.load(panels.at(panel, column, part)) for part in parts]
+        samples = [v.load(panels.at(panel, column, j)) for j in starts]
         factor = v.broadcast(factors.at(k)) if kind == SCALED else None
         for row, line in zip(rows, scores, strict=True):
             at = v.broadcast(queries.at(row, column))
@@ -69,7 +66,10 @@ def score_columns(v: Vectors, kind: int, queries, rows, panels, panel, parts, fa
 
 
 def vector_groups(v: Vectors) -> list[list[int]]:
-    """First samples of the vectors of a panel, those that are kept at once together."""
+    """First samples of the vectors of a panel, those that are kept at once together.
+
+    For W = 8 these are [0, 8, 16, 24] and [32, 40, 48, 56].
+    """
     starts = range(0, PANEL, v.lanes)
     return [list(starts[k : k + COLUMN_VECTORS]) for k in range(0, len(starts), COLUMN_VECTORS)]
 
@@ -80,15 +80,15 @@ def _scores(typing_context, kind, queries, row, panels, first, count, columns, f
 
     def generate(context, builder, sig, numbers):
         v = Vectors(context, builder, panels.dtype)
-        q, x, c, f, s = (v.array(sig.args[k], numbers[k]) for k in (1, 3, 6, 7, 8))
-        rows = [v.plus(numbers[2], i) for i in range(ROWS)]
-        with v.loop(numbers[5]) as p:
-            panel = v.plus(numbers[4], p)
-            for parts in vector_groups(v):
-                found = score_columns(v, kind.literal_value, q, rows, x, panel, parts, f, c)
+        _, q, first_row, x, first_panel, n_panels, c, f, s = v.arguments(sig, numbers)
+        rows = [v.plus(first_row, i) for i in range(ROWS)]
+        with v.loop(n_panels) as p:
+            panel = v.plus(first_panel, p)
+            for starts in vector_groups(v):
+                found = score_columns(v, kind.literal_value, q, rows, x, panel, starts, f, c)
                 for i, line in enumerate(found):
-                    for part, one in zip(parts, line, strict=True):
-                        v.store(one, s.at(v.integer(i), v.plus(v.times(p, PANEL), part)))
+                    for j, one in zip(starts, line, strict=True):
+                        v.store(one, s.at(v.integer(i), v.plus(v.times(p, PANEL), j)))
         return context.get_dummy_value()
 
     return signature, generate

@@ -35,24 +35,24 @@ def _sieve(typing_context, kind, queries, row, panels, first, count, bias, limit
 
     def generate(context, builder, sig, numbers):
         v = Vectors(context, builder, panels.dtype)
-        q, x, b, c, s, bits = (v.array(sig.args[k], numbers[k]) for k in (1, 3, 6, 7, 8, 9))
-        rows = [v.plus(numbers[2], i) for i in range(ROWS)]
+        _, q, first_row, x, first_panel, n_panels, b, c, s, bits = v.arguments(sig, numbers)
+        rows = [v.plus(first_row, i) for i in range(ROWS)]
         limit = [v.broadcast(c.at(v.integer(i))) for i in range(ROWS)]
-        with v.loop(numbers[5]) as p:
-            panel = v.plus(numbers[4], p)
+        with v.loop(n_panels) as p:
+            panel = v.plus(first_panel, p)
             masks = [v.integer(0)] * ROWS
-            for parts in vector_groups(v):
-                found = score_columns(v, kind.literal_value, q, rows, x, panel, parts, None)
-                for j, part in enumerate(parts):
-                    offset = None if distances else v.load(b.at(panel, part))
+            for starts in vector_groups(v):
+                found = score_columns(v, kind.literal_value, q, rows, x, panel, starts, None)
+                for k, j in enumerate(starts):
+                    offset = None if distances else v.load(b.at(panel, j))
                     for i in range(ROWS):
-                        score = found[i][j]
+                        score = found[i][k]
                         if distances:
-                            v.store(score, s.at(v.integer(i), v.plus(v.times(p, PANEL), part)))
+                            v.store(score, s.at(v.integer(i), v.plus(v.times(p, PANEL), j)))
                             passes = builder.fcmp_ordered("<=", score, limit[i])
                         else:
                             passes = builder.fcmp_ordered(">=", v.add(score, offset), limit[i])
-                        masks[i] = builder.or_(masks[i], builder.shl(v.bits(passes), v.integer(part)))
+                        masks[i] = builder.or_(masks[i], builder.shl(v.bits(passes), v.integer(j)))
             for i in range(ROWS):
                 builder.store(masks[i], bits.at(v.integer(i), p))
         return context.get_dummy_value()

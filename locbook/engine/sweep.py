@@ -17,6 +17,9 @@ DENSE          every weight                           --
 DIAGONAL       the weight of the query's own sample   --
 =============  =====================================  ==========================================
 
+Here too distances and sums come from vector kernels where there are vectors (``ENABLED``); the plain loop stands beside
+them. ``lanes[r, c]`` are then the W partial sums of one sum, and one number else.
+
 In the log domain a row carries its running maximum: when a tile holds a larger log-weight, what was summed before
 is scaled down, so no weight overflows and the largest never underflows.
 """
@@ -208,6 +211,16 @@ def push(score, row_id, scores, rows):
     rows[parent] = row_id
 
 
+@jit
+def sort_heaps(scores, rows):
+    """Bring the heaps of some queries, shape (b, k), into order: best first, of equal scores the lowest row first."""
+    for i in range(scores.shape[0]):
+        for last in range(scores.shape[1] - 1, 0, -1):
+            score, row = scores[i, last], rows[i, last]
+            scores[i, last], rows[i, last] = scores[i, 0], rows[i, 0]  # the worst
+            push(score, row, scores[i, :last], rows[i, :last])
+
+
 @lru_cache
 def reduce_address(reduction: int) -> int:
     """Address of the part that accumulates, ``reduce``.
@@ -377,6 +390,31 @@ VISIT_PART = (
 def part_addresses(reduce: int) -> tuple[int, int, int]:
     """Addresses of what :func:`sweep` calls."""
     return address(visit, *VISIT_PART), address(evaluate, *EVALUATE_PART), reduce
+
+
+@jit
+def grouped_sweep(
+    reduction, parts, program, queries, panels, n, multiplicity, values, masks, per_tile, shift, total, sums
+):
+    """:func:`sweep` for problems end to end, as many as ``masks``, shape (groups, masks, b, n), has.
+
+    Queries and panels are those of all, each filled up; ``n`` is the number of samples of one.
+    """
+    groups = masks.shape[0]
+    m, each = total.size // groups, panels.shape[0] // groups
+    tiles = np.arange((each + per_tile - 1) // per_tile)
+    query_ids, ids = np.arange(m), np.arange(n)
+    of_queries, of_samples = np.empty((0, m)), np.empty((0, n))
+    none, order = np.empty(0, np.int64), np.empty((m, 0), np.int64)
+    bad = 0
+    for g in range(groups):
+        rows, own = slice(g * m, (g + 1) * m), slice(g * each, (g + 1) * each)
+        copies = multiplicity[g * each * PANEL : g * each * PANEL + n] if multiplicity.size else multiplicity
+        bad += sweep(
+            reduction, parts, program, queries[rows], query_ids, of_queries, panels[own], n, ids, of_samples, masks[g],
+            copies, values[own], none, none, none, tiles, per_tile, shift[rows], total[rows], sums[rows], order,
+        )  # fmt: skip
+    return bad
 
 
 @jit

@@ -40,8 +40,8 @@ def _replaced(value: Any) -> Any:
     return exp if value is math.exp or value is np.exp else value
 
 
-def _scalar(function: Callable, *arguments: types.Type) -> Callable:
-    """The function, jitted without fast-math; as it is where the user jitted it."""
+def scalar_function(function: Callable, *arguments: types.Type) -> Callable:
+    """The user's function, jitted without fast-math; as it is where the user jitted it."""
     if hasattr(function, "py_func"):
         function.compile(
             arguments
@@ -66,7 +66,7 @@ def _scalar(function: Callable, *arguments: types.Type) -> Callable:
 
 @cache
 def _profile(function: Callable, log: bool) -> Any:
-    scalar = _scalar(function, types.float64)
+    scalar = scalar_function(function, types.float64)
 
     nothing = -math.inf if log else 0.0
 
@@ -94,7 +94,7 @@ def _profile(function: Callable, log: bool) -> Any:
 
 @cache
 def _metric(function: Callable) -> Any:
-    scalar = _scalar(function, *2 * [types.Array(types.float64, 1, "C")])
+    scalar = scalar_function(function, *2 * [types.Array(types.float64, 1, "C")])
 
     @njit(error_model="numpy", nogil=True)
     def metric(queries, i, panels, first, count, columns, scale, parameters, out, work):

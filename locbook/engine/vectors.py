@@ -4,14 +4,30 @@ LLVM turns a plain Numba loop into vectors by itself where it can prove that it 
 block of sums in registers while it walks the columns of a tile. The kernels in :mod:`~locbook.engine.scores`,
 :mod:`~locbook.engine.fused` and :mod:`~locbook.engine.values` say this by hand. They are written with the class
 :class:`Vectors`: a value of type "W numbers side by side", with load, store, multiply-add, maximum, power of two.
-Each method appends one LLVM instruction or a handful; nothing here is specific to a processor but the two numbers of
-:data:`LANES` and :data:`REGISTERS`.
+Nothing here is specific to a processor but :data:`VECTOR_BYTES` and what follows from it.
 
-Reading order: the plain twin of a kernel first (it stands in the same file), then the vector form.
+**Words.** A *register* is one of 16 or 32 places in the processor where numbers are while it computes with them. Here
+it holds a *vector*, W numbers side by side (8 of float64 in 64 bytes), and one instruction does the same to all. A
+*lane* is one of these W places. With 64 samples a panel and W = 8, lane 1 of a sum has met the samples 1, 9, 17, ...;
+only at the very end are the lanes added up.
 
-The vector path is taken where the processor has fused multiply-add and vectors of 32 bytes or more, unless the
-environment says ``LOCBOOK_VECTORS=0``; everywhere else the plain twins run. Both give the same answers, up to the
-order of summation.
+**How to read a kernel.** Numba turns a function into instructions for LLVM, its compiler. An ``@intrinsic`` writes them
+by hand: it names the types of its arguments and its answer, and its ``generate`` is called *once, while the caller is
+compiled*. In there a variable is no number but the name of one that will be there when the code runs; instructions
+are appended to ``builder``, one or a handful by each method of :class:`Vectors`. So
+
+- Python's ``for`` and ``if`` choose what is written: ``for i in range(ROWS)`` writes its body four times;
+- ``with v.loop(n) as p`` writes a loop that is run, its body once;
+- ``x.at(i, j)`` is ``&x[i, j]``, the address of a number, and ``v.load`` of it is ``x[i, j : j + W]``, ``v.broadcast``
+  of it W times ``x[i, j]``;
+- ``v.set(s, v.add(v.get(s), a))`` is ``s += a``: a value never changes, a variable does;
+- numbers that are constants of the caller (``prefer_literal``) are known while it is compiled: ``literal_value``.
+
+Read the plain twin of a kernel first (it stands above it), then the kernel.
+
+Vectors are used where the processor has fused multiply-add and vectors of 32 bytes or more, unless the environment says
+``LOCBOOK_VECTORS=0``; elsewhere the loops of :mod:`~locbook.engine.program` and :mod:`~locbook.engine.sweep` do all.
+Both give the same answers, up to rounding. The NumPy twins are for reading and for tests.
 """
 
 from __future__ import annotations
@@ -51,7 +67,8 @@ def _vector_bytes() -> int:
 VECTOR_BYTES = _vector_bytes()
 #: Whether the vector kernels are used.
 ENABLED = VECTOR_BYTES > 0
-#: Vectors of columns that a kernel keeps for each of its four queries: 16 sums of 32 registers, or 8 of 16.
+#: Sums that a kernel keeps for each query: one for each vector of samples (scores), column of values, or vector of
+#: columns (values). For four queries these are 16 of 32 registers, or 8 of 16.
 COLUMN_VECTORS = 4 if VECTOR_BYTES == 64 else 2
 #: Queries that a kernel works on at once; six where no score is computed.
 ROWS, VALUE_ROWS = 4, 6 if VECTOR_BYTES == 64 else 4
@@ -89,8 +106,12 @@ class Vectors:
 
     # -- integers and places -----------------------------------------------------------------------------------------
 
-    def array(self, array_type, array) -> Array:
-        return Array(self, array_type, array)
+    def arguments(self, sig, numbers) -> list:
+        """The arguments of an intrinsic: an :class:`Array` for each array, the number itself for all else."""
+        return [
+            Array(self, kind, number) if isinstance(kind, types.Array) else number
+            for kind, number in zip(sig.args, numbers, strict=True)
+        ]
 
     def integer(self, number: int):
         return INT(number)
@@ -149,7 +170,7 @@ class Vectors:
         return self.builder.select(self.builder.fcmp_ordered(">", a, b), a, b)
 
     def variables(self, *shape: int, start: float = 0.0):
-        """Nested lists of vectors that change in loops; LLVM keeps them in registers."""
+        """Nested lists of vectors that change in loops, set to ``start`` here; LLVM keeps them in registers."""
         if shape:
             return [self.variables(*shape[1:], start=start) for _ in range(shape[0])]
         return cgutils.alloca_once_value(self.builder, self.constant(start))
@@ -181,18 +202,20 @@ class Vectors:
         return _Loop(self.builder, count)
 
     def exp2(self, t):
-        """2^t, 0 below the smallest power (:data:`locbook.engine.exponential.POWERS`)."""
+        """2^t, 0 below the smallest power (:data:`~locbook.engine.exponential.POWERS`); wrong beyond the floats."""
         from .exponential import POWERS
 
         powers, builder = POWERS[self.size], self.builder
         integer = ir.IntType(8 * self.size)
         integers = ir.VectorType(integer, self.lanes)
-        # a number this large has no digits after the point: adding it rounds t, its last bits are the whole number
+        # A number this large has no digits after the point: adding it rounds t to k, and k stands in its last bits.
         rounded = builder.fadd(t, self.constant(powers.rounder))
         rest = builder.fsub(t, builder.fsub(rounded, self.constant(powers.rounder)))
-        value = self.constant(powers.coefficients[-1])
+        value = self.constant(powers.coefficients[-1])  # 2^rest, by Horner's rule
         for coefficient in powers.coefficients[-2::-1]:
             value = self.multiply_add(value, rest, self.constant(coefficient))
+        # Read as an integer, a float has its exponent above the mantissa: k is shifted there, which pushes out all bits
+        # above k, and added. That multiplies by 2^k.
         shift = ir.Constant(integers, [powers.mantissa_bits] * self.lanes)
         exponent = builder.shl(builder.bitcast(rounded, integers), shift)
         value = builder.bitcast(builder.add(builder.bitcast(value, integers), exponent), self.type)
@@ -238,9 +261,9 @@ def lowest_bit(typing_context, mask):
 def _largest(typing_context, row, n):
     def generate(context, builder, sig, numbers):
         v = Vectors(context, builder, row.dtype)
-        line = v.array(sig.args[0], numbers[0])
+        line, count = v.arguments(sig, numbers)
         top = v.variables(4, start=-np.inf)
-        with v.loop(builder.sdiv(numbers[1], INT(4 * v.lanes))) as k:
+        with v.loop(builder.sdiv(count, INT(4 * v.lanes))) as k:
             for i, one in enumerate(top):
                 place = line.at(v.plus(v.times(k, 4 * v.lanes), i * v.lanes))
                 v.set(one, v.maximum(v.load(place), v.get(one)))
@@ -268,7 +291,7 @@ def _largest_plain(row, n):
 largest = _largest if ENABLED else njit(error_model="numpy")(_largest_plain)
 
 
-def whole_rows(queries: np.ndarray) -> np.ndarray:
-    """Contiguous queries, the last one repeated to a multiple of ROWS."""
+def whole_rows(queries: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
+    """A contiguous copy of the queries, the last one repeated to a multiple of ROWS."""
     missing = -len(queries) % ROWS
-    return np.concatenate([queries, np.repeat(queries[-1:], missing, axis=0)])
+    return np.concatenate([queries, np.repeat(queries[-1:], missing, axis=0)], dtype=dtype)

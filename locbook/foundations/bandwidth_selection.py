@@ -9,7 +9,8 @@ Three scores, all from one fit and the diagonal of the smoother (:math:`n` sampl
 ==========  ====================================================================  ==============================
 
 The search runs over the logarithm of the bandwidth, between bounds in units of the data, with a fixed number of
-steps: the answer is positive, scales with the data, and always comes.
+steps: the answer is positive, scales with the data, and always comes. From the best of a grid, ``"gradient"`` follows
+the derivative of the leave-one-out loss (:func:`locbook.local_mean_vjp`): so it can choose one bandwidth a column.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ import numpy as np
 
 from .. import engine
 from .._validation import check_integer, check_option, check_positive
-from ..engine import Problem
+from ..engine import LocalMeanGradient, Problem
 from ..kernels import Kernel
 from ..kernels.bandwidth import VaryingBandwidth
 from ..kernels.base import RadialKernel
 
 METHODS = ("loo", "gcv", "aicc")
+#: How far an entry of a vector may leave the bounds of the common factor.
+BEYOND = 100.0
 
 
 class BandwidthSelection(NamedTuple):
@@ -41,8 +44,9 @@ class BandwidthSelection(NamedTuple):
     kernel : Kernel
         The kernel with that bandwidth.
     bandwidths, scores : arrays, shape (k,)
-        All that were tried, ascending: numbers, or factors of the kernel's vector or matrix. The score is inf where
-        some sample has no neighbour left, or no degree of freedom is left.
+        All that were tried, ascending: numbers, or factors of the kernel's vector or matrix; by ``"gradient"`` for a
+        vector, vectors, shape (k, d), in the order of trial. The score is inf where some sample has no neighbour left,
+        or no degree of freedom is left.
     at_bound : bool
         Whether the best is the smallest or largest allowed: the minimum may lie beyond.
     """
@@ -74,14 +78,17 @@ def select_bandwidth(
         The squared errors of several outputs are added up.
     kernel : Kernel or str
         With one bandwidth in it. Of a number, only the kernel's form matters; a vector or matrix keeps its
-        proportions, and a common factor is chosen.
-    method : {"loo", "gcv", "aicc"}
-        Leave-one-out, generalised cross-validation, corrected Akaike criterion.
+        proportions, and a common factor is chosen, but for ``"gradient"``, which chooses each entry of a vector.
+    method : {"loo", "gcv", "aicc", "gradient"}
+        Leave-one-out, generalised cross-validation, corrected Akaike criterion; leave-one-out by its gradient
+        (L-BFGS in the logarithms).
     bounds : (float, float), optional
         Smallest and largest bandwidth (or factor). By default from half the distance between close neighbours to
-        twice the largest distance.
+        twice the largest distance; by ``"gradient"`` an entry of a vector may go a hundred times beyond, for a
+        column that counts for more or for less than the others.
     n_grid : int
-        Bandwidths tried on a logarithmic grid, at least 3; at most 40 more refine the best.
+        Bandwidths tried on a logarithmic grid, at least 3; at most 40 more refine the best (by ``"gradient"``, at most
+        100 steps).
     sample_weight : array, shape (n,), optional
         Multiplicities. Leave-one-out leaves a sample out with all its multiplicity.
 
@@ -93,7 +100,8 @@ def select_bandwidth(
     ------
     ValueError
         For fewer than 3 samples, samples that are all equal, bounds that are not ascending, a kernel without one
-        fixed bandwidth, or when no bandwidth in the bounds has a finite score.
+        fixed bandwidth, or when no bandwidth in the bounds has a finite score. By ``"gradient"`` also for the uniform
+        kernel, whose derivative is 0, and for a matrix.
 
     Examples
     --------
@@ -107,7 +115,7 @@ def select_bandwidth(
     """
     from scipy.optimize import minimize_scalar  # a slow import
 
-    check_option(method, "method", METHODS)
+    check_option(method, "method", (*METHODS, "gradient"))
     n_grid = check_integer(n_grid, "n_grid", minimum=3)
     problem = Problem.check(samples, samples, kernel, sample_weight=sample_weight)
     flat = problem.values(values)
@@ -125,6 +133,8 @@ def select_bandwidth(
         raise ValueError(f"kernel {problem.kernel!r} has no one fixed bandwidth to choose")
     unit = ruler if isinstance(ruler, np.ndarray) else 1.0
     low, high = _default_bounds(problem, unit) if bounds is None else _checked_bounds(bounds)
+    if method == "gradient":
+        return _follow_gradient(problem, flat, unit, low, high, n_grid)
     tried: dict[float, float] = {}
 
     def score(step: float) -> float:
@@ -137,15 +147,7 @@ def select_bandwidth(
 
     width = math.log(high / low)
     steps = np.linspace(0.0, width, n_grid)
-    grid = np.array([score(step) for step in steps])
-    if not np.isfinite(grid).any():
-        raise ValueError(
-            f"bounds ({low:.3g}, {high:.3g}): no bandwidth between them leaves every sample a neighbour; widen them"
-        )
-    best = int(np.argmin(grid))
-    around = (steps[max(best - 1, 0)], steps[min(best + 1, n_grid - 1)])
-    # Brent's parabola cannot pass through infinity: what is not allowed is worse than all that is
-    forbidden = 10.0 * float(np.abs(grid[np.isfinite(grid)]).max()) + 1.0
+    around, forbidden = _best_of_grid(steps, np.array([score(step) for step in steps]), low, high)
     minimize_scalar(
         lambda step: min(score(step), forbidden),
         bounds=around,
@@ -165,6 +167,103 @@ def select_bandwidth(
         bandwidths,
         scores,
         not margin < math.log(factor / low) < width - margin,
+    )
+
+
+def _best_of_grid(
+    steps: np.ndarray, grid: np.ndarray, low: float, high: float
+) -> tuple[tuple[float, float], float]:
+    """The steps around the best, and a score worse than all: Brent's parabola cannot pass through infinity."""
+    if not np.isfinite(grid).any():
+        raise ValueError(
+            f"bounds ({low:.3g}, {high:.3g}): no bandwidth between them leaves every sample a neighbour; widen them"
+        )
+    best = int(np.argmin(grid))
+    around = (float(steps[max(best - 1, 0)]), float(steps[min(best + 1, len(steps) - 1)]))
+    return around, 10.0 * float(np.abs(grid[np.isfinite(grid)]).max()) + 1.0
+
+
+def leave_one_out_loss(
+    problem: Problem, values: np.ndarray, wrt: tuple[str, ...]
+) -> tuple[float, LocalMeanGradient | None]:
+    """Leave-one-out loss of values (n, p) and its derivatives; inf and None where a sample is left alone."""
+    hollow = problem.with_kernel(problem.kernel.hollow())
+    forward = engine.mean(hollow, values, "nan", warn=False, with_log_sum=True)
+    residuals = forward[0] - values
+    if np.isnan(residuals).any():
+        return math.inf, None
+    weights = np.ones(len(values)) if problem.sample_weight is None else problem.sample_weight
+    share = (weights / weights.sum())[:, None]
+    loss = float((share * residuals**2).sum())
+    return loss, engine.mean_vjp(hollow, values, 2.0 * share * residuals, wrt, forward)
+
+
+def _follow_gradient(
+    problem: Problem, values: np.ndarray, unit: float | np.ndarray, low: float, high: float, n_grid: int
+) -> BandwidthSelection:
+    """Minimum of the leave-one-out loss over the logarithms of the bandwidths, from the best of a grid."""
+    from scipy.optimize import minimize  # a slow import
+
+    leaves = list(problem.kernel.leaves())
+    (number,) = (k for k, leaf in enumerate(leaves) if isinstance(leaf, RadialKernel))
+    if leaves[number].profile == "uniform":
+        raise ValueError(
+            "method='gradient': the derivative of the uniform kernel is 0; choose another method"
+        )
+    if np.ndim(unit) == 2:
+        raise ValueError("method='gradient' learns a number or a vector, got a matrix; see learn_metric")
+    width = math.log(high / low)
+    tried: list[tuple[np.ndarray, float]] = []
+
+    def at(step: np.ndarray) -> tuple[float | np.ndarray, Problem]:
+        bandwidth = low * np.exp(step) * unit
+        bandwidth = float(bandwidth[0]) if np.ndim(unit) == 0 else bandwidth
+        return bandwidth, problem.with_kernel(problem.kernel.with_bandwidth(bandwidth))
+
+    def one(step: float) -> float:
+        bandwidth, changed = at(np.full(np.size(unit), step))
+        score = bandwidth_score(changed, values, "loo")
+        tried.append((bandwidth, score))
+        return score
+
+    steps = np.linspace(0.0, width, n_grid)
+    grid = np.array([one(step) for step in steps])
+    around, forbidden = _best_of_grid(steps, grid, low, high)
+    size = (
+        float(grid.min()) or 1.0
+    )  # the loss in units of itself: the tolerances do not know those of the values
+
+    def objective(step: np.ndarray) -> tuple[float, np.ndarray]:
+        bandwidth, changed = at(step)
+        loss, gradient = leave_one_out_loss(changed, values, ("kernel",))
+        tried.append((bandwidth, loss))
+        if gradient is None:
+            return forbidden / size, np.zeros(len(step))
+        return loss / size, np.ravel(bandwidth * gradient.kernel[number]) / size
+
+    beyond = 0.0 if np.ndim(unit) == 0 else math.log(BEYOND)
+    minimize(
+        objective,
+        np.full(np.size(unit), steps[int(np.argmin(grid))]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[around if np.ndim(unit) == 0 else (-beyond, width + beyond)] * np.size(unit),
+        options={"maxiter": 100, "ftol": 1e-12, "gtol": 1e-7},
+    )
+    if np.ndim(unit) == 0:
+        tried = sorted(dict(tried).items())
+    bandwidths, scores = (np.array(part) for part in zip(*tried, strict=True))
+    best = int(np.argmin(scores))
+    bandwidth = float(bandwidths[best]) if np.ndim(unit) == 0 else bandwidths[best]
+    inside = np.log(bandwidth / unit / low)
+    margin = 1e-3 * width
+    return BandwidthSelection(
+        bandwidth,
+        float(scores[best]),
+        problem.kernel.with_bandwidth(bandwidth),
+        bandwidths,
+        scores,
+        bool(np.any((inside <= margin - beyond) | (inside >= width + beyond - margin))),
     )
 
 

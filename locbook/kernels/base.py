@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 import numbers
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from .._validation import as_real, check_integer, check_option, check_positive, read_only
-from .bandwidth import VaryingBandwidth, as_bandwidth, bandwidth_key, shape_parameter
+from .._validation import as_real, check_integer, check_option, check_positive, check_vector, read_only
+from .bandwidth import VaryingBandwidth, as_bandwidth, bandwidth_key, per_query, per_sample, shape_parameter
 from .metrics import Metric, as_metric
 from .profiles import Profile, get_profile
 
@@ -120,6 +120,48 @@ class Kernel:
 
     def _rebuild(self, parts: list[Kernel]) -> Kernel:
         return type(self)(*parts)
+
+    @property
+    def parameters(self) -> tuple:
+        """What can be learned: one entry for each of :meth:`leaves`.
+
+        Bandwidth, temperature, concentration, matrix or bias. A bandwidth for each query or sample is the array
+        of them; None stands for a leaf without a parameter.
+        """
+        return tuple(leaf._parameter() for leaf in self.leaves())
+
+    def with_parameters(self, parameters: Sequence) -> Kernel:
+        """The same kernel with other :attr:`parameters`; None keeps a leaf as it is.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is not one entry a leaf, or an entry does not fit its leaf.
+
+        Examples
+        --------
+        >>> import locbook as lb
+        >>> (lb.softmax() * lb.laplace(2.0, on=1) * lb.causal(on=1)).with_parameters([0.5, None, None])
+        softmax(0.5) * laplace(2.0, on=[1]) * causal(on=1)
+        """
+        leaves = list(self.leaves())
+        if len(parameters) != len(leaves):
+            raise ValueError(
+                f"parameters must have one entry for each of the {len(leaves)} leaves, got {len(parameters)}"
+            )
+        changed = iter(
+            [
+                leaf if value is None else leaf._with_parameter(value)
+                for leaf, value in zip(leaves, parameters, strict=True)
+            ]
+        )
+
+        def rebuild(kernel: Kernel) -> Kernel:
+            return (
+                kernel._rebuild([rebuild(part) for part in kernel.parts]) if kernel.parts else next(changed)
+            )
+
+        return rebuild(self)
 
     def log_normalizer(self, dimension: int) -> float:
         """Logarithm of the constant that makes the kernel a density on R^d, its bandwidth included.
@@ -268,6 +310,17 @@ class _Leaf(Kernel):
     adaptive = False
     allows_nan = False
     on: tuple[int, ...] | None = None
+    #: The field that can be learned.
+    _learned: str | None = None
+
+    def _parameter(self) -> Any:
+        return None if self._learned is None else getattr(self, self._learned)
+
+    def _with_parameter(self, value: Any) -> Kernel:
+        if self._learned is None:
+            raise ValueError(f"parameters: kernel {self!r} has none, got {value!r}")
+        fields = {name: getattr(self, name) for name in self._fields}
+        return type(self)(**{**fields, self._learned: value})
 
     def columns(self, n_columns: int) -> np.ndarray:
         """The columns looked at, as an array.
@@ -363,6 +416,16 @@ class RadialKernel(_Leaf):
             parameter=self.parameter if self.named and self.named.parameter else None,
         )
 
+    def _parameter(self) -> Any:
+        return self.ruler.values if isinstance(self.ruler, VaryingBandwidth) else self.ruler
+
+    def _with_parameter(self, value: Any) -> Kernel:
+        if isinstance(self.ruler, VaryingBandwidth):
+            if self.adaptive:
+                raise ValueError(f"parameters: the bandwidth of {self!r} follows from the samples")
+            value = (per_query if self.ruler.side == "query" else per_sample)(value)
+        return self._with_bandwidth(value)
+
     def log_normalizer(self, dimension: int) -> float:
         if self.named is None:
             raise ValueError(f"kernel {self!r}: the normalising constant of a user's profile is not known")
@@ -404,6 +467,7 @@ class SoftmaxKernel(_Leaf):
     """``exp(<q, k> / temperature)``; built by :func:`locbook.softmax`."""
 
     _fields = ("temperature", "on")
+    _learned = "temperature"
     logarithmic = True
     full_support = True
 
@@ -418,6 +482,7 @@ class VonMisesKernel(_Leaf):
     """``exp(kappa * sum(cos(a - b)))``; built by :func:`locbook.von_mises`."""
 
     _fields = ("concentration", "on")
+    _learned = "concentration"
     logarithmic = True
     full_support = True
 
@@ -471,6 +536,7 @@ class DiscreteKernel(_Leaf):
     """``A[a, b]`` for integer codes a, b; built by :func:`locbook.discrete`."""
 
     _fields = ("matrix", "on")
+    _learned = "matrix"
 
     def __init__(self, matrix: np.ndarray, *, on: Any = None):
         table = as_real(matrix, "matrix").astype(np.float64)
@@ -498,6 +564,27 @@ class CausalKernel(_Leaf):
 
     def __repr__(self) -> str:
         return f"causal(on={self.on[0]})"
+
+
+class RelativeBiasKernel(_Leaf):
+    """``exp(bias[t - s - first])`` on a column of whole times; built by :func:`locbook.relative_bias`."""
+
+    _fields = ("bias", "first", "on")
+    _learned = "bias"
+    logarithmic = True
+    full_support = True
+
+    def __init__(self, bias: np.ndarray, *, on: Any = None, first: int = 0):
+        self._set(
+            bias=check_vector(bias, "bias"),
+            first=check_integer(first, "first", minimum=-(2**53), maximum=2**53),
+            on=_one_column(on),
+        )
+
+    def __repr__(self) -> str:
+        shown = self.bias.tolist() if self.bias.size <= 8 else f"<{self.bias.size} offsets>"
+        first = f", first={self.first}" if self.first else ""
+        return f"relative_bias({shown}, on={self.on[0]}{first})"
 
 
 class ConstantKernel(_Leaf):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._validation import as_real, check_integer
-from .base import Kernel, NeighborKernel, RadialKernel, VonMisesKernel
+from .base import Kernel, NeighborKernel, RadialKernel, RelativeBiasKernel, VonMisesKernel
 from .metrics import periodic
 
 
@@ -133,6 +133,8 @@ def _rulers(kernel: Kernel, n_columns: int) -> list[Kernel]:
             found.append(RadialKernel("laplace", units, metric=leaf.metric, on=leaf.on))
         elif isinstance(leaf, NeighborKernel):
             found.append(RadialKernel("laplace", metric=leaf.metric, on=leaf.on))
+        elif isinstance(leaf, RelativeBiasKernel):
+            found.append(RadialKernel("laplace", on=leaf.on))
         elif isinstance(leaf, VonMisesKernel):
             angle = periodic(2 * np.pi)
             found.extend(RadialKernel("laplace", metric=angle, on=c) for c in leaf.columns(n_columns))

@@ -19,6 +19,7 @@ from .base import (
     Kernel,
     NeighborKernel,
     RadialKernel,
+    RelativeBiasKernel,
     SoftmaxKernel,
     VonMisesKernel,
 )
@@ -195,12 +196,39 @@ def window(width: float, *, on: int | None = None) -> Kernel:
     return RadialKernel("uniform", check_positive(width, "width"), on=0 if on is None else on)
 
 
+def relative_bias(bias: np.ndarray, *, on: int | None = None, first: int = 0) -> Kernel:
+    r"""A learned bias for each offset in time, :math:`K(t, s) = e^{b_{t - s}}`; a factor for attention.
+
+    In the logarithm, where attention adds up its scores, it is the additive bias of T5 (Raffel et al. 2020), which
+    simplifies the relative positions of Shaw et al. (2018). The offset is the query's time minus the sample's, so the
+    past lies at positive offsets; what lies beyond the table gets its first or its last entry.
+
+    Parameters
+    ----------
+    bias : array, shape (k,)
+        Finite; ``bias[o - first]`` is the log-weight at offset o.
+    on : int, optional
+        The time column, whole numbers; the first when None.
+    first : int
+        The offset of the first entry.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import locbook as lb
+    >>> time = np.arange(4)[:, None]
+    >>> lb.relative_bias(np.log([1.0, 0.5, 0.25]))(time[2:3], time)
+    array([[0.25, 0.5 , 1.  , 1.  ]])
+    """
+    return RelativeBiasKernel(bias, on=on, first=first)
+
+
 #: Registry: name of a kernel -> its constructor.
 KERNELS: dict[str, Callable[..., Kernel]] = {
     function.__name__: function
     for function in (
         uniform, triangular, epanechnikov, biweight, triweight, tricube, cosine, gaussian, laplace, cauchy,
-        student_t, rational_quadratic, softmax, von_mises, knn, discrete, causal, window,
+        student_t, rational_quadratic, softmax, von_mises, knn, discrete, causal, window, relative_bias,
     )
 }  # fmt: skip
 

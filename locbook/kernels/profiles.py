@@ -41,9 +41,21 @@ def uniform(s, a):
 
 
 @njit(**_JIT)
+def uniform_slope(s, a):
+    """dK/ds = 0: flat on both sides of the edge."""
+    return 0.0
+
+
+@njit(**_JIT)
 def triangular(s, a):
     """K = (1 - u)_+."""
     return 1.0 - math.sqrt(s) if s < 1.0 else 0.0
+
+
+@njit(**_JIT)
+def triangular_slope(s, a):
+    """dK/ds = -1 / (2u)."""
+    return -0.5 / math.sqrt(s) if s < 1.0 else 0.0
 
 
 @njit(**_JIT)
@@ -53,15 +65,33 @@ def epanechnikov(s, a):
 
 
 @njit(**_JIT)
+def epanechnikov_slope(s, a):
+    """dK/ds = -1."""
+    return -1.0 if s < 1.0 else 0.0
+
+
+@njit(**_JIT)
 def biweight(s, a):
     """K = (1 - u^2)_+^2, also called quartic."""
     return (1.0 - s) * (1.0 - s) if s < 1.0 else 0.0
 
 
 @njit(**_JIT)
+def biweight_slope(s, a):
+    """dK/ds = -2 (1 - u^2)."""
+    return -2.0 * (1.0 - s) if s < 1.0 else 0.0
+
+
+@njit(**_JIT)
 def triweight(s, a):
     """K = (1 - u^2)_+^3."""
     return (1.0 - s) * (1.0 - s) * (1.0 - s) if s < 1.0 else 0.0
+
+
+@njit(**_JIT)
+def triweight_slope(s, a):
+    """dK/ds = -3 (1 - u^2)^2."""
+    return -3.0 * (1.0 - s) * (1.0 - s) if s < 1.0 else 0.0
 
 
 @njit(**_JIT)
@@ -72,9 +102,24 @@ def tricube(s, a):
 
 
 @njit(**_JIT)
+def tricube_slope(s, a):
+    """dK/ds = -9/2 u (1 - u^3)^2."""
+    u = math.sqrt(s)
+    c = 1.0 - s * u
+    return -4.5 * u * c * c if s < 1.0 else 0.0
+
+
+@njit(**_JIT)
 def cosine(s, a):
     """K = cos(pi u / 2) 1[u <= 1]."""
     return math.cos(0.5 * math.pi * math.sqrt(s)) if s < 1.0 else 0.0
+
+
+@njit(**_JIT)
+def cosine_slope(s, a):
+    """dK/ds = -pi sin(pi u / 2) / (4u)."""
+    u = math.sqrt(s)
+    return -0.25 * math.pi * math.sin(0.5 * math.pi * u) / u if s < 1.0 else 0.0
 
 
 @njit(**_JIT)
@@ -84,15 +129,33 @@ def gaussian(s, a):
 
 
 @njit(**_JIT)
+def gaussian_slope(s, a):
+    """d(log K)/ds = -1/2."""
+    return -0.5
+
+
+@njit(**_JIT)
 def laplace(s, a):
     """Log K = -u."""
     return -math.sqrt(s)
 
 
 @njit(**_JIT)
+def laplace_slope(s, a):
+    """d(log K)/ds = -1 / (2u)."""
+    return -0.5 / math.sqrt(s)
+
+
+@njit(**_JIT)
 def cauchy(s, a):
     """K = 1 / (1 + u^2)."""
     return 1.0 / (1.0 + s)
+
+
+@njit(**_JIT)
+def cauchy_slope(s, a):
+    """dK/ds = -1 / (1 + u^2)^2."""
+    return -1.0 / ((1.0 + s) * (1.0 + s))
 
 
 _SQRT_HALF = np.float64(math.sqrt(0.5)).view(np.int64)
@@ -135,9 +198,21 @@ def student_t(s, a):
 
 
 @njit(**_JIT)
+def student_t_slope(s, a):
+    """d(log K)/ds = -(nu + 1) / (2 (nu + u^2))."""
+    return -0.5 * (a + 1.0) / (a + s)
+
+
+@njit(**_JIT)
 def rational_quadratic(s, a):
     """Log K = -alpha log(1 + u^2 / (2 alpha)), with a = alpha > 0."""
     return -a * log1p(s / (2.0 * a))
+
+
+@njit(**_JIT)
+def rational_quadratic_slope(s, a):
+    """d(log K)/ds = -alpha / (2 alpha + u^2)."""
+    return -a / (2.0 * a + s)
 
 
 def _log_beta(a: float, b: float) -> float:
@@ -190,6 +265,8 @@ class Profile:
         Number by which compiled code calls it.
     function : callable
         Jitted scalar function of ``(s, a)``: ``K``, or ``log K`` where ``logarithmic``.
+    slope : callable
+        Its derivative by ``s``, jitted, for ``s > 0``; 0 beyond the edge of a compact kernel.
     log_moment : callable
         ``log_moment(j, power, a)``, the logarithm of the integral of ``r**j * K(r)**power`` over ``[0, inf)``.
     support : float
@@ -208,6 +285,7 @@ class Profile:
     name: str
     code: int
     function: Callable
+    slope: Callable
     log_moment: Callable[[float, int, float], float]
     support: float = 1.0
     logarithmic: bool = False
@@ -262,17 +340,32 @@ def _log_sphere(dimension: int) -> float:
 
 
 _ALL = (
-    Profile("uniform", 0, uniform, lambda j, p, a: -math.log(j + 1), shadow="epanechnikov"),
-    Profile("triangular", 1, triangular, lambda j, p, a: _log_beta_moment(1, p, j)),
-    Profile("epanechnikov", 2, epanechnikov, lambda j, p, a: _log_beta_moment(2, p, j), shadow="biweight"),
-    Profile("biweight", 3, biweight, lambda j, p, a: _log_beta_moment(2, 2 * p, j), shadow="triweight"),
-    Profile("triweight", 4, triweight, lambda j, p, a: _log_beta_moment(2, 3 * p, j)),
-    Profile("tricube", 5, tricube, lambda j, p, a: _log_beta_moment(3, 3 * p, j)),
-    Profile("cosine", 6, cosine, lambda j, p, a: _log_cosine_moment(j, p)),
+    Profile("uniform", 0, uniform, uniform_slope, lambda j, p, a: -math.log(j + 1), shadow="epanechnikov"),
+    Profile("triangular", 1, triangular, triangular_slope, lambda j, p, a: _log_beta_moment(1, p, j)),
+    Profile(
+        "epanechnikov",
+        2,
+        epanechnikov,
+        epanechnikov_slope,
+        lambda j, p, a: _log_beta_moment(2, p, j),
+        shadow="biweight",
+    ),
+    Profile(
+        "biweight",
+        3,
+        biweight,
+        biweight_slope,
+        lambda j, p, a: _log_beta_moment(2, 2 * p, j),
+        shadow="triweight",
+    ),
+    Profile("triweight", 4, triweight, triweight_slope, lambda j, p, a: _log_beta_moment(2, 3 * p, j)),
+    Profile("tricube", 5, tricube, tricube_slope, lambda j, p, a: _log_beta_moment(3, 3 * p, j)),
+    Profile("cosine", 6, cosine, cosine_slope, lambda j, p, a: _log_cosine_moment(j, p)),
     Profile(
         "gaussian",
         7,
         gaussian,
+        gaussian_slope,
         lambda j, p, a: _log_gaussian_moment(j, p),
         support=math.inf,
         logarithmic=True,
@@ -283,16 +376,20 @@ _ALL = (
         "laplace",
         8,
         laplace,
+        laplace_slope,
         lambda j, p, a: _log_laplace_moment(j, p),
         support=math.inf,
         logarithmic=True,
         exponential=True,
     ),
-    Profile("cauchy", 9, cauchy, lambda j, p, a: _log_power_moment(1.0, p, j), support=math.inf),
+    Profile(
+        "cauchy", 9, cauchy, cauchy_slope, lambda j, p, a: _log_power_moment(1.0, p, j), support=math.inf
+    ),
     Profile(
         "student_t",
         10,
         student_t,
+        student_t_slope,
         lambda j, p, a: _log_power_moment(a, 0.5 * p * (a + 1), j),
         support=math.inf,
         logarithmic=True,
@@ -302,6 +399,7 @@ _ALL = (
         "rational_quadratic",
         11,
         rational_quadratic,
+        rational_quadratic_slope,
         lambda j, p, a: _log_power_moment(2.0 * a, p * a, j),
         support=math.inf,
         logarithmic=True,

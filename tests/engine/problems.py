@@ -39,6 +39,7 @@ KERNELS = {
     "knn": lb.knn(5),
     "knn, ties": lb.knn(5, ties="include", metric="hamming"),
     "discrete": lb.discrete(TABLE, on=2),
+    "relative bias": lb.relative_bias([0.3, -0.5, 1.1, 0.2], on=2, first=-1),
     "causal": lb.causal(on=1) + 0.01,
     "window": lb.window(1.0, on=1) + 0.01,
     "vector bandwidth": lb.gaussian([0.8, 1.5, 3.0]),
@@ -61,6 +62,7 @@ KERNELS = {
     "sum": 0.5 * lb.gaussian(0.8, on=0) + lb.uniform(2.0, on=1),
     "product": lb.laplace(2.0, on=[0, 1]) * lb.discrete(TABLE, on=2) * 3.0,
     "attention": lb.softmax(2.0, on=0) * (lb.causal(on=1) + 1e-3) * lb.laplace(1.0, on=1),
+    "biased attention": lb.softmax(1.3, on=0) * lb.relative_bias([0.4, -1.0, 0.7], on=2) * lb.tricube(4.0, on=1),
     "knn in a product": lb.knn(9) * lb.gaussian(1.0),
 }  # fmt: skip
 

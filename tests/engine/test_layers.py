@@ -19,11 +19,11 @@ from locbook.engine.exponential import POWERS, exp
 from locbook.engine.fused import weigh_address, weigh_plain
 from locbook.engine.fused_sweep import HEADROOM
 from locbook.engine.moments import linear_address, linear_sums_plain
-from locbook.engine.panels import PANEL, pack, unpack
+from locbook.engine.panels import PANEL, pack, pack_rows, unpack
 from locbook.engine.parts import call
 from locbook.engine.scores import DISTANCE, PRODUCT, SCALED, scores_address, scores_plain
 from locbook.engine.sieve import sieve_address, sieve_plain
-from locbook.engine.values import lane_sums, row_sums, sums_plain, values_address
+from locbook.engine.values import lane_sums, row_sums, sample_sums_address, sums_plain, values_address
 from locbook.engine.vectors import COLUMN_VECTORS, ROWS, VALUE_ROWS, lowest_bit
 from locbook.kernels.profiles import log1p
 
@@ -447,6 +447,37 @@ def test_row_sums(n_vectors, dtype, whole):
         _check_sums(flat[rows, columns], 3.0, weights[rows, : count * PANEL], some, dtype, whole)
         flat[rows, columns] = 3.0
         assert (sums == 3.0).all()
+
+
+@needs_vectors
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("p", [1, 3, ROWS, 9])
+def test_sample_sums(p, dtype, whole):
+    @njit
+    def add(address, *arguments):
+        return call(address, *arguments)
+
+    weights, values = _value_problem(dtype, whole, 2 * VALUE_ROWS)
+    known = np.ascontiguousarray(values[: 2 * VALUE_ROWS, :p])
+    for rows, first, count in ((2 * VALUE_ROWS, 0, 3), (5, 2, 1), (1, 1, 2)):
+        sums = np.full((4, p, PANEL), 3.0, dtype)
+        add(sample_sums_address(dtype), weights, rows, known, first, count, sums)
+        flat = sums[first : first + count].transpose(0, 2, 1).reshape(-1, p)
+        _check_sums(flat, 3.0, weights[:rows, : count * PANEL].T, known[:rows], dtype, whole)
+        sums[first : first + count] = 3.0
+        assert (sums == 3.0).all()
+
+
+@pytest.mark.parametrize(("n", "p", "lanes"), [(1, 1, 8), (64, 16, 16), (130, 9, 8)])
+def test_rows_in_panels(n, p, lanes):
+    rows = np.random.default_rng(0).normal(size=(n, p))
+    panels = pack_rows(rows, np.float32, lanes)
+    assert panels.shape == (-(-n // PANEL), PANEL, -(-p // lanes) * lanes)
+    flat = panels.reshape(-1, panels.shape[2])
+    np.testing.assert_array_equal(flat[:n, :p], rows.astype(np.float32))
+    assert not flat[n:].any()
+    assert not flat[:, p:].any()
 
 
 @needs_vectors

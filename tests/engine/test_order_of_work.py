@@ -5,6 +5,7 @@ import pytest
 
 import locbook as lb
 from locbook import engine
+from locbook.engine.pool import split
 from tests.engine.problems import KERNELS, arrays, problem
 
 #: |a - b| <= this, relative to the largest answer, between any two tile or chunk sizes.
@@ -111,3 +112,20 @@ def test_a_hollow_kernel_knows_the_sample_in_every_tile():
         assert (w > 0).sum(1).min() >= 2
         np.testing.assert_allclose(lb.leave_one_out(x, y, kernel), w @ y, atol=1e-12)
     assert ((lb.knn(2).hollow()(x) > 0).sum(1) == 2).all()
+
+
+@pytest.mark.parametrize("count", [1, 5, 96, 97, 1000, 10_000, 123_457])
+@pytest.mark.parametrize("most", [1, 480, 4096])
+@pytest.mark.parametrize("unit", [1, 16, 96])
+def test_each_thread_has_as_much_to_do(count, most, unit):
+    try:
+        for threads in (1, 2, 3):
+            lb.set_num_threads(threads)
+            tasks = split(count, most, unit)
+            assert [row for task in tasks for row in range(count)[task]] == list(range(count))
+            assert all(task.start % unit == 0 and task.stop - task.start <= most + unit for task in tasks)
+            sizes = [-(-(task.stop - task.start) // unit) for task in tasks]
+            assert max(sizes) - min(sizes) <= 1
+            assert len(tasks) % threads == 0 or max(sizes) == 1
+    finally:
+        lb.set_num_threads(None)

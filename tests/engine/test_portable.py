@@ -120,6 +120,20 @@ def others(dtype):
         yield f"hollow, pruned {name}", engine.mean(hollow, values, "nearest", prune=True)
 
 
+def gradients(dtype, names):
+    """The fused and the general path back; a batch as well."""
+    q, x, values, _, weight, _ = arrays(dtype)
+    slope = np.cos(3 * q[:, :1] + np.arange(3)).astype(dtype)
+    for name in names:
+        for option in ({}, {"sample_weight": weight}):
+            found = engine.mean_vjp(given(KERNELS[name], q, x, **option), values, slope)
+            for field, answer in zip(found._fields[:4], found[:4], strict=True):
+                # as large as they get: zero is reached by cancelling
+                yield f"gradient {name}, {'+'.join(option)}: {field}", answer / np.abs(answer).max()
+    batch = engine.Batch.check(q[None], np.stack([x, x[::-1]]), values, KERNELS["softmax"])
+    yield "means of a batch", engine.batch_mean(batch)[0]
+
+
 def neighbors(dtype, metrics):
     """Distances and rows of the nearest; a mask takes them through the program."""
     q, x, *_, mask = arrays(dtype)
@@ -139,6 +153,9 @@ def battery(whole):
     answers = {}
     for dtype in BOUNDS:
         parts = [sums(dtype, KERNELS if whole else FEW)]
+        parts.append(
+            gradients(dtype, ("gaussian", "softmax", "two bandwidths", "student_t") if whole else FEW[:1])
+        )
         if whole or vectors.ENABLED:
             parts.append(neighbors(dtype, METRICS if whole else METRICS[:1]))
         if whole:

@@ -225,6 +225,36 @@ def test_few_within_reach_are_gathered():
         np.testing.assert_array_equal(engine.mean(given, values[order], prune=True), total / right[:, None])
 
 
+def cells_of(grid, points):
+    """The twin: the cell of each point."""
+    places = np.clip((points[:, grid.columns] - grid.low) * grid.inverse, 0, grid.counts - 1).astype(int)
+    return np.ravel_multi_index(places.T, grid.counts)
+
+
+@pytest.mark.parametrize("data", DATA)
+def test_the_cells_of_a_grid(data):
+    for d in (1, 2, 3, 5):
+        q, x, _, _ = arrays(data, 700, d)
+        for width in (1e-150, 1e-3, 0.4, 1e3, 1e150):
+            grid = compact.make_grid(x, width)
+            cells = np.prod(grid.counts)
+            assert len(grid.columns) == min(d, 3)
+            assert cells <= 2 * len(x) + 16
+            assert 1 / grid.inverse >= width * (1 - 1e-15)
+            for points in (x, q):
+                starts, rows = compact.sort_into(grid, points)
+                wanted = cells_of(grid, points)
+                np.testing.assert_array_equal(rows, np.argsort(wanted, kind="stable"))
+                np.testing.assert_array_equal(np.diff(starts), np.bincount(wanted, minlength=cells))
+
+
+def test_no_grid_beyond_the_floats():
+    x = np.array([[-1.7e308], [1.7e308], [0.0]])
+    assert compact.make_grid(x, 1.0) is None
+    given = problem(lb.uniform(1.0), np.array([[0.5], [1.7e308]]), x)
+    np.testing.assert_array_equal(engine.log_sum(given, prune=True), [0.0, 0.0])
+
+
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("h", [1.0, 0.1, 1 / 3, 3.0, 1e-3, 7e5])
 def test_samples_exactly_at_the_support(h, metric):
@@ -556,28 +586,58 @@ def ordered(monkeypatch):
     return found
 
 
+@pytest.fixture
+def gridded(monkeypatch):
+    """Whether sums were taken from a grid, call by call."""
+    found, original = [], reductions.sum_compact
+
+    def spy(*arguments):
+        answer = original(*arguments)
+        found.append(answer is not None)
+        return answer
+
+    monkeypatch.setattr(reductions, "sum_compact", spy)
+    return found
+
+
 @pytest.mark.parametrize("h", [0.01, 0.6, 30.0])
-def test_automatic_choice(h, ordered):
+def test_automatic_choice(h, ordered, gridded):
     q, x, values, _ = arrays("normal", 20_000, 2, m=3000)
     kernels = [lb.epanechnikov(h), lb.uniform(h, metric="chebyshev")]
     kernels += [lb.gaussian(h), lb.laplace(h / 3)] if vectors.ENABLED and h != 0.6 else []
     for kernel in kernels:
         given = problem(kernel, q, x)
         ordered.clear()
+        gridded.clear()
         ours = engine.mean(given, values, warn=False)
-        assert [order is not None for order in ordered] == [h < 1.0]
-        if h == 0.6:
-            assert ordered[0].share > compact.FEW  # panel by panel
+        cells = h == 0.01 and kernel is kernels[0]
+        assert any(gridded) == cells
+        assert [order is not None for order in ordered] == ([] if cells else [h < 1.0])
 
         whole = engine.mean(given, values, warn=False, prune=False)
         np.testing.assert_array_equal(np.isnan(ours), np.isnan(whole))
         assert np.nanmax(np.abs(ours - whole)) <= 1e-12
 
 
+def test_a_grid_is_made_where_it_pays(gridded):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(3000, 2))
+    crowd = np.concatenate([x, 1e-3 * rng.normal(size=(3000, 2))])
+    for q, samples, wanted in ((x, x, True), (x[:9], x, False), (x, x[:99], False), (x, crowd, False)):
+        given = problem(lb.triangular(0.02), q, samples)
+        gridded.clear()
+        engine.log_sum(given, prune="auto")
+        engine.log_sum(given, prune=True)
+        engine.log_sum(given, prune=False)
+        assert gridded == [wanted, True, False]
+
+
 def test_nothing_is_put_in_order_where_it_cannot_pay(ordered):
     rng = np.random.default_rng(0)
     for m, n, d in ((20_000, 100, 2), (4, 20_000, 2), (3000, 3000, 9)):
-        given = problem(lb.uniform(0.01), rng.normal(size=(m, d)), rng.normal(size=(n, d)))
+        given = problem(
+            lb.uniform(0.01, metric="manhattan"), rng.normal(size=(m, d)), rng.normal(size=(n, d))
+        )
         engine.log_sum(given)
     assert ordered == [None] * 3
 

@@ -11,6 +11,8 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import dask.array
+import distributed
 import joblib
 import numpy as np
 import pytest
@@ -139,6 +141,31 @@ def test_l74_read_only_memory_maps_in_other_processes():
 
 def _look(x):
     return x.flags.writeable, lb.local_mean(x[:1], x, np.sin(x[:, 0]), lb.knn(5))[0]
+
+
+def _of_block(q):
+    return lb.local_mean(q, X, Y, lb.gaussian(0.3))
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_dask_workers(scheduler):
+    expected = lb.local_mean(Q, X, Y, lb.gaussian(0.3))
+    blocks = dask.array.from_array(Q, chunks=(len(Q) // 3, -1)).map_blocks(
+        _of_block, drop_axis=1, dtype=float
+    )
+    np.testing.assert_array_equal(blocks.compute(scheduler=scheduler, num_workers=2), expected)
+
+
+def test_dask_cluster():
+    """Workers with two threads each: the engine's pool inside Dask's."""
+    expected = lb.local_mean(Q, X, Y, lb.gaussian(0.3))
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        parts = client.gather(client.map(_of_block, [Q[i::5] for i in range(5)], pure=False))
+    for i, part in enumerate(parts):
+        np.testing.assert_array_equal(part, expected[i::5])
 
 
 def test_l75_a_second_bandwidth_compiles_nothing():

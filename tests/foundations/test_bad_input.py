@@ -53,12 +53,15 @@ WEIGHTS = VECTORS | {
 #: Function -> its good arguments.
 GOOD = {
     "local_mean": {"queries": Q, "samples": X, "values": Y, "kernel": "gaussian", "sample_weight": Y + 1, "mask": SEEN},
+    "local_mean_vjp": {"cotangent": Q[:, 0], "queries": Q, "samples": X, "values": Y, "kernel": "gaussian",
+                       "sample_weight": Y + 1, "mask": SEEN},
     "local_weights": {"queries": Q, "samples": X, "kernel": "gaussian", "sample_weight": Y + 1, "mask": SEEN},
     "explain": {"query": Q[0], "samples": X, "values": Y, "kernel": "gaussian", "sample_weight": Y + 1},
     "smoother_matrix": {"samples": X, "kernel": "gaussian", "sample_weight": Y + 1},
     "degrees_of_freedom": {"samples": X, "kernel": "gaussian", "sample_weight": Y + 1},
     "leave_one_out": {"samples": X, "values": Y, "kernel": "gaussian", "sample_weight": Y + 1},
     "select_bandwidth": {"samples": X, "values": Y, "kernel": "gaussian", "sample_weight": Y + 1},
+    "learn_metric": {"samples": X, "values": Y, "kernel": "gaussian", "sample_weight": Y + 1},
     "log_density": {"queries": Q, "samples": X, "kernel": "gaussian", "sample_weight": Y + 1},
     "density": {"queries": Q, "samples": X, "kernel": "gaussian", "sample_weight": Y + 1},
 }  # fmt: skip

@@ -149,3 +149,74 @@ def test_samples_without_a_scale():
         lb.select_bandwidth(np.ones((5, 2)), np.arange(5.0))
     with pytest.raises(ValueError, match="samples must hold at least 3"):
         lb.select_bandwidth([[0.0], [1.0]], [0.0, 1.0])
+
+
+# -- by the gradient ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in lb.PROFILES if name not in ("uniform", "student_t")][:-1])
+def test_the_gradient_finds_what_the_search_finds(name):
+    searched, learned = (lb.select_bandwidth(X, Y, name, method=method) for method in ("loo", "gradient"))
+    assert learned.score <= searched.score * (1 + 1e-9)
+    corners = name in ("triangular", "epanechnikov", "cosine")  # of the profile, and so of the loss
+    assert learned.bandwidth == pytest.approx(searched.bandwidth, rel=0.05 if corners else 2e-3)
+    assert learned.kernel == lb.KERNELS[name](learned.bandwidth)
+    assert (np.diff(learned.bandwidths) > 0).all()
+    assert learned.score == learned.scores.min()
+    assert learned.score == pytest.approx(
+        lb.select_bandwidth(X, Y, name, bounds=(learned.bandwidth, learned.bandwidth * 1.001)).scores[0]
+    )
+    assert len(learned.scores) < 25 + 120
+
+
+def irrelevant(n=150):
+    """Values that follow the first of three columns, which have unlike units."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(size=(n, 3)) * [1.0, 100.0, 1e-4]
+    return x, np.sin(6 * x[:, 0]) + 0.1 * rng.normal(size=n)
+
+
+def test_a_vector_is_learned_entry_by_entry():
+    x, y = irrelevant()
+    start = np.ptp(x, axis=0)
+    common, learned = (lb.select_bandwidth(x, y, lb.gaussian(start), method=m) for m in ("loo", "gradient"))
+    assert learned.score < 0.3 * common.score
+    relative = learned.bandwidth / start
+    assert relative[0] < 0.2
+    assert (relative[1:] > 0.4).all()  # the columns that say nothing are smoothed over
+    assert learned.bandwidths.shape == (len(learned.scores), 3)
+    assert learned.kernel == lb.gaussian(learned.bandwidth)
+    # a minimum: no small change of an entry is better, within the bounds
+    for c in range(3):
+        for factor in (0.97, 1.03):
+            other = learned.bandwidth * np.where(np.arange(3) == c, factor, 1.0)
+            residuals = y - lb.local_mean(x, x, y, lb.gaussian(other).hollow())
+            assert (residuals**2).mean() >= learned.score * (1 - 1e-6)
+
+
+def test_the_gradient_scales_with_the_data_and_counts_multiplicities():
+    x, y = irrelevant(60)
+    weight = np.random.default_rng(0).integers(1, 4, 60)
+    chosen = lb.select_bandwidth(
+        x, y, lb.gaussian([1.0, 100.0, 1e-4]), method="gradient", sample_weight=weight
+    )
+    scaled = lb.select_bandwidth(
+        x * 8.0, y * 1e6, lb.gaussian([1.0, 100.0, 1e-4]), method="gradient", sample_weight=weight * 2.0
+    )
+    np.testing.assert_allclose(scaled.bandwidth[0], 8 * chosen.bandwidth[0], rtol=1e-3)
+    assert scaled.score == pytest.approx(1e12 * chosen.score, rel=1e-6)
+
+
+def test_the_gradient_says_what_it_cannot_do_and_where_it_stopped():
+    assert lb.select_bandwidth(X, Y, method="gradient", bounds=(1.0, 5.0)).at_bound
+    assert not lb.select_bandwidth(X, Y, method="gradient").at_bound
+    with pytest.raises(ValueError, match="derivative of the uniform kernel is 0"):
+        lb.select_bandwidth(X, Y, "uniform", method="gradient")
+    with pytest.raises(ValueError, match="got a matrix; see learn_metric"):
+        lb.select_bandwidth(X, Y, lb.gaussian([[1.0]]), method="gradient")
+    with pytest.raises(ValueError, match="bounds"):
+        lb.select_bandwidth(X, Y, "tricube", method="gradient", bounds=(1e-9, 1e-8))
+    compact = lb.select_bandwidth(X, Y, "tricube", method="gradient", bounds=(1e-3, 5.0))
+    assert np.isinf(compact.scores).any()  # and it passes by what leaves a sample alone
+    constant = lb.select_bandwidth(X, np.ones(80), method="gradient")
+    assert constant.score == 0.0

@@ -323,6 +323,34 @@ def test_causal_lets_the_past_and_the_present_take_part():
         lb.causal(on=1)(times)
 
 
+def test_a_bias_by_offset_is_clipped_to_its_ends():
+    """Raffel et al. (2020): one number for each offset, added to the scores."""
+    bias, times = np.array([0.5, -1.0, 2.0]), np.array([[-3], [0], [1], [7]])
+    for first in (-1, 0, 5):
+        offsets = times - times.T
+        expected = bias[np.clip(offsets - first, 0, 2)]
+        kernel = lb.relative_bias(bias, first=first)
+        np.testing.assert_array_equal(kernel.log(times), expected)
+        np.testing.assert_allclose(kernel(times), np.exp(expected), rtol=1e-15)
+        both = np.hstack([RNG.normal(size=(4, 1)), times])
+        product = lb.softmax(on=0) * lb.relative_bias(bias, on=1, first=first)
+        np.testing.assert_allclose(product.log(both), np.outer(both[:, 0], both[:, 0]) + expected, rtol=1e-14)
+    far = lb.relative_bias(bias).log([[1e15], [-1e15]], [[0.0]])
+    np.testing.assert_array_equal(far, [[2.0], [0.5]])
+
+
+@pytest.mark.parametrize(
+    ("queries", "samples", "message"),
+    [
+        ([[0.5]], [[0.0]], "queries: column 0 must hold whole times for a bias by offset, got 0.5 in row 0"),
+        ([[1.0]], [[0.0], [0.1]], "samples: column 0 must hold whole times .*got 0.1 in row 1"),
+    ],
+)
+def test_times_between_the_offsets_are_refused(queries, samples, message):
+    with pytest.raises(ValueError, match=message):
+        lb.relative_bias([1.0])(queries, samples)
+
+
 def test_a_window_holds_its_ends():
     times = np.arange(7.0)[:, None]
     for width in (1, 2.0, 3):

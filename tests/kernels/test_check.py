@@ -9,6 +9,7 @@ import locbook as lb
 
 X = np.random.default_rng(5).normal(size=(40, 2)) * 2
 ANGLES = np.linspace(-3, 3, 25)[:, None]
+TIMES = np.arange(12.0)[:, None]
 
 #: label -> (kernel, sample, decaying, symmetric, positive definite).
 VERDICTS = {
@@ -25,6 +26,8 @@ VERDICTS = {
     "softmax of one length": (lb.softmax(), X / np.linalg.norm(X, axis=1, keepdims=True), True, True, True),
     "hollow": (lb.gaussian().hollow(), X, False, True, False),
     "causal": (lb.laplace(on=0) * lb.causal(), X, False, False, None),
+    "relative bias": (lb.relative_bias([-3, -1, 0, -1, -3], first=-2), TIMES, True, True, None),
+    "a bias of the past": (lb.relative_bias([0, -1, -2]), TIMES, False, False, None),
     "von mises": (lb.von_mises(2.0), ANGLES, True, True, True),
     "von mises of two angles": (lb.von_mises(2.0), X, True, True, True),
     "a bandwidth a column": (lb.gaussian([0.5, 10.0]), X, True, True, True),

@@ -28,6 +28,7 @@ NAMES = [
     "discrete",
     "causal",
     "window",
+    "relative_bias",
 ]
 RADIAL = [name for name in NAMES if name in lb.PROFILES]
 
@@ -51,7 +52,7 @@ def test_each_constructor_is_documented(name):
 
 @pytest.mark.parametrize("name", ["Gaussian", "gauss", "", None, 3, ["gaussian"], lb.gaussian])
 def test_an_unknown_kernel_is_named_with_the_known_ones(name):
-    with pytest.raises(ValueError, match=r"kernel must be a Kernel or one of uniform, .*window, got"):
+    with pytest.raises(ValueError, match=r"kernel must be a Kernel or one of uniform, .*relative_bias, got"):
         lb.get_kernel(name)
 
 
@@ -137,6 +138,7 @@ def test_bad_columns_are_named(on, error, message):
         lambda: lb.knn(2, on=on),
         lambda: lb.discrete([[1.0]], on=on),
         lambda: lb.window(1.0, on=on),
+        lambda: lb.relative_bias([0.0], on=on),
     ):
         with pytest.raises(error, match=message):
             call()
@@ -150,7 +152,9 @@ def test_columns_of_any_kind_are_taken():
     assert lb.gaussian(on=[2, 0]).on == (2, 0)
 
 
-@pytest.mark.parametrize("make", [lb.causal, lambda on: lb.discrete([[1.0]], on=on)])
+@pytest.mark.parametrize(
+    "make", [lb.causal, lambda on: lb.discrete([[1.0]], on=on), lambda on: lb.relative_bias([0.0], on=on)]
+)
 def test_a_kernel_of_one_column_takes_one(make):
     with pytest.raises(ValueError, match=r"on must be one column, got \[0, 1\]"):
         make(on=[0, 1])
@@ -197,6 +201,22 @@ def test_bad_neighbours_are_named(arguments, error, message):
 def test_bad_tables_are_named(matrix, error, message):
     with pytest.raises(error, match=message):
         lb.discrete(matrix)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"bias": [0.0, np.inf]}, ValueError, "bias contains infinity"),
+        ({"bias": [[0.0]]}, ValueError, "bias must be 1-D"),
+        ({"bias": []}, ValueError, "bias must not be empty"),
+        ({"bias": [True]}, TypeError, "bias must hold numbers"),
+        ({"bias": [0.0], "first": 0.5}, TypeError, "first must be an integer, got 0.5"),
+        ({"bias": [0.0], "first": 2**60}, ValueError, "first must be between"),
+    ],
+)
+def test_bad_biases_are_named(arguments, error, message):
+    with pytest.raises(error, match=message):
+        lb.relative_bias(**arguments)
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,11 @@ def own_distance(a, b):
     return abs(a[0] - b[0])
 
 
+#: Constructors that cannot be called without arguments.
+NEED_MORE = ("knn", "discrete", "window", "relative_bias")
 #: Kernels whose repr is Python that builds them again.
 BUILDERS = {
-    **{name: lb.KERNELS[name] for name in lb.KERNELS if name not in ("knn", "discrete", "window")},
+    **{name: lb.KERNELS[name] for name in lb.KERNELS if name not in NEED_MORE},
     "number": lambda: lb.gaussian(0.1 + 0.2),
     "tiny": lambda: lb.gaussian(1e-100),
     "vector": lambda: lb.laplace([0.5, 2.0 / 3.0]),
@@ -61,6 +63,8 @@ BUILDERS = {
     "discrete of one": lambda: lb.discrete([[0.5]]),
     "causal, column": lambda: lb.causal(on=3),
     "window": lambda: lb.window(3, on=1),
+    "relative bias": lambda: lb.relative_bias([0.1, -2.0]),
+    "relative bias, all": lambda: lb.relative_bias([0.5], on=2, first=-3),
     "user": lambda: lb.Kernel(profile=plain_profile, bandwidth=0.5, metric="manhattan", on=[0]),
     "user, jitted": lambda: lb.Kernel(profile=compiled_profile),
     "user, logarithm": lambda: lb.Kernel(log_profile=plain_profile, bandwidth=[1.0, 2.0]),
@@ -92,6 +96,7 @@ LONG = {
     "long vector": lambda: lb.gaussian(np.linspace(1, 2, 17)),
     "long rulers": lambda: lb.gaussian(lb.per_query(np.linspace(1, 2, 9))),
     "table": lambda: lb.discrete(np.ones((5, 5))),
+    "offsets": lambda: lb.relative_bias(np.zeros(9)),
     "masked": lambda: lb.gaussian().masked(MASK),
     "masked in a sum": lambda: (lb.gaussian() + 0.1).masked(MASK) + lb.uniform(),
 }
@@ -153,6 +158,7 @@ def test_those_that_say_different_things_are_not_equal():
         (lb.knn(3), lb.knn(3, ties="include")),
         (lb.softmax(2.0), lb.von_mises(2.0)),
         (lb.discrete([[1.0, 2.0]]), lb.discrete([[1.0], [2.0]])),
+        (lb.relative_bias([1.0, 2.0]), lb.relative_bias([1.0, 2.0], first=1)),
         (lb.gaussian().masked(MASK), lb.gaussian().masked(~MASK)),
         (lb.gaussian().masked(MASK), lb.gaussian().masked(MASK.T)),
         (lb.gaussian(lb.per_query([1.0])), lb.gaussian(lb.per_sample([1.0]))),
@@ -268,16 +274,52 @@ def test_nothing_can_be_set_or_deleted(name):
     assert hash(kernel) == key
 
 
+LEARNED = ("number", "vector", "softmax, columns", "von mises, columns", "discrete of one", "relative bias")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_parameters_build_the_kernel_again(name):
+    kernel = ALL[name]() if name not in NEED_MORE else BUILDERS[name]()
+    parameters = kernel.parameters
+    assert len(parameters) == len(list(kernel.leaves()))
+    assert kernel.with_parameters(parameters) == kernel.with_parameters([None] * len(parameters)) == kernel
+    if name in LEARNED:
+        changed = kernel.with_parameters([2 * np.asarray(parameters[0])])
+        np.testing.assert_array_equal(changed.parameters[0], 2 * np.asarray(parameters[0]))
+        assert changed != kernel
+        assert repr(changed).split("(")[0] == repr(kernel).split("(")[0]
+
+
+def test_parameters_that_fit_no_leaf_are_refused():
+    kernel = 2.0 * lb.gaussian(0.5) * lb.causal(on=1) + 0.1
+    assert kernel.parameters == (0.5, None, None)
+    assert kernel.with_parameters([3.0, None, None]) == 2.0 * lb.gaussian(3.0) * lb.causal(on=1) + 0.1
+    for parameters, message in (
+        ([1.0], "parameters must have one entry for each of the 3 leaves, got 1"),
+        ([1.0, 1.0, None], r"parameters: kernel causal\(on=1\) has none, got 1.0"),
+        ([-1.0, None, None], "bandwidth must be a finite number above 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            kernel.with_parameters(parameters)
+    with pytest.raises(ValueError, match="follows from the samples"):
+        lb.gaussian(lb.knn_bandwidth(3)).with_parameters([1.0])
+    per_query = lb.gaussian(lb.per_query([1.0, 2.0])).with_parameters([[3.0, 4.0]])
+    assert per_query == lb.gaussian(lb.per_query([3.0, 4.0]))
+
+
 def test_arrays_inside_are_private_and_read_only():
     table, mask = np.ones((2, 2)), MASK.copy()
     discrete, masked = lb.discrete(table), lb.gaussian().masked(mask)
+    biased = lb.relative_bias(table[0])
     table[0, 0], mask[0, 0] = 7.0, False
-    assert discrete.matrix[0, 0] == 1.0
+    assert discrete.matrix[0, 0] == biased.bias[0] == 1.0
     assert masked.mask[0, 0]
     assert mask.flags.writeable
     for array in (discrete.matrix, masked.mask):
         with pytest.raises(ValueError, match="read-only"):
             array[0, 0] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        biased.bias[0] = 0
 
 
 # -- the algebra refuses what it cannot mean -----------------------------------------------------------------------

@@ -1,0 +1,375 @@
+r"""The gradient of one Gaussian or softmax leaf, in the precision of the input, by the kernels of products.
+
+With the weights :math:`w_{ij}` of the fused kernel, their sums :math:`Z_i`, the means :math:`y_i` and cotangents
+:math:`c_i`, a tile of queries and samples asks for
+
+.. math::
+    T_{ij} = \tfrac{c_i}{Z_i} \cdot (v_j - y_i), \quad A_{ij} = w_{ij} T_{ij} = \frac{\partial L}{\partial\log w_{ij}},
+    \quad \sum_i w_{ij} \tfrac{c_i}{Z_i}, \quad \sum_i A_{ij}\, q_i, \quad \sum_j A_{ij}\, x_j :
+
+products of matrices all, for which there are kernels (:mod:`locbook.engine.scores`, :mod:`locbook.engine.values`). As
+:math:`\sum_j A_{ij} = 0`, the gradient of a softmax of temperature :math:`\tau` is :math:`\sum_j A_{ij} x_j / \tau` for
+the query and :math:`\sum_i A_{ij} q_i / \tau` for the sample; that of a Gaussian, with :math:`1/h^2` for
+:math:`1/\tau`, the same and :math:`\sum_i A_{ij} (q_i - x_j) / h^2`. The parameter's follows from the other two by
+Euler's theorem: nothing changes if coordinates and bandwidth grow alike, so
+:math:`h\,\partial_h L = -\sum_i q_i\cdot\partial_{q_i} L - \sum_j x_j\cdot\partial_{x_j} L`.
+
+Weights come from differences, as everywhere; these sums are of coordinates less their centre. They lose digits where
+the spread of the data is many bandwidths: beyond :data:`SPREAD` the pairs are pulled by their differences, one by one
+(:mod:`locbook.engine.backward`).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels.bandwidth import VaryingBandwidth
+from .fused import weigh_address
+from .leaf import FLOAT32_ERROR, LOG2_E, Leaf, as_leaf, fits_float32, float32_error
+from .panels import PANEL, pack, pack_rows, unpack
+from .parts import call, jit
+from .pool import run_tasks
+from .problem import Problem
+from .reach import coordinates, some_columns
+from .scores import PRODUCT, scores_address
+from .values import sample_sums_address, values_address
+from .vectors import ROWS, VALUE_ROWS, VECTOR_BYTES
+
+#: Queries that both kernels divide; queries and panels of a tile.
+UNIT = math.lcm(ROWS, VALUE_ROWS)
+BLOCK, PANELS = 4 * UNIT, 4
+#: Most queries that pass the tasks at once, and most tasks.
+PASSING, TASKS = 21 * BLOCK, 32
+#: Most bandwidths from the centre to the farthest point.
+SPREAD = {"float32": 1e2, "float64": 1e5}
+#: Largest values and cotangents.
+LARGEST = {"float32": 1e12, "float64": 1e100}
+
+
+class Parts(NamedTuple):
+    """Addresses: the weights; products with each sample; sums over samples, and over queries."""
+
+    weigh: int
+    products: int
+    of_queries: int
+    of_samples: int
+
+
+class Samples(NamedTuple):
+    """The samples of a task.
+
+    Attributes
+    ----------
+    panels, bias, factors
+        As in :class:`locbook.engine.fused_sweep.Samples`.
+    values : array, shape (panels, p, PANEL)
+    points : array, shape (panels, d, PANEL), or (panels, PANEL, d to the next W)
+        Coordinates less their centre, by factor.
+    value_sums, point_sums : arrays of float64, shapes (panels, p, PANEL) and (panels, d + 1, PANEL)
+        The answer: for each sample the sums over the queries; the last column is that of ``A``.
+    """
+
+    panels: np.ndarray
+    bias: np.ndarray
+    factors: np.ndarray
+    values: np.ndarray
+    points: np.ndarray
+    value_sums: np.ndarray
+    point_sums: np.ndarray
+
+
+class Queries(NamedTuple):
+    """Queries that pass, a multiple of both ROWS and VALUE_ROWS.
+
+    Attributes
+    ----------
+    places : array, shape (b, d)
+        As the weights want them.
+    slope, shift : arrays, shape (b,)
+    cotangent : array, shape (b, p)
+        Over the sums of the weights; 0 for queries that fill up.
+    level : array, shape (b,)
+        The same times the means.
+    points : array, shape (b, d + 1)
+        Coordinates less the centre of the samples, by factor, and 1.
+    """
+
+    places: np.ndarray
+    slope: np.ndarray
+    shift: np.ndarray
+    cotangent: np.ndarray
+    level: np.ndarray
+    points: np.ndarray
+
+
+class Scratch(NamedTuple):
+    """Room for a tile; the last sums are those of all samples of a task, over the queries of one pass."""
+
+    lanes: np.ndarray
+    weights: np.ndarray
+    pulls: np.ndarray
+    sums: np.ndarray
+    value_sums: np.ndarray
+    point_sums: np.ndarray
+    columns: np.ndarray
+    nothing: np.ndarray
+
+
+def make_scratch(samples: Samples, by_row: bool) -> Scratch:
+    """For tiles of BLOCK queries and PANELS panels."""
+    dtype, size = samples.panels.dtype, PANELS * PANEL
+    lanes = VECTOR_BYTES // dtype.itemsize
+    p = samples.values.shape[1]
+    slots = samples.points.shape[2] // lanes if by_row else samples.points.shape[1]
+    return Scratch(
+        np.zeros((BLOCK, 2, lanes), dtype),
+        np.zeros((BLOCK, size), dtype),
+        np.zeros((BLOCK, size), dtype),
+        np.zeros((BLOCK, slots, lanes), dtype),
+        np.zeros(samples.value_sums.shape, dtype),
+        np.zeros(samples.point_sums.shape, dtype),
+        np.arange(p),
+        np.ones(p, dtype),
+    )
+
+
+@jit
+def fused_backward(parts, samples, queries, room, by_row, of_queries):
+    r"""All sums of some queries and the samples of a task.
+
+    Parameters
+    ----------
+    parts : Parts
+    samples : Samples
+    queries : Queries
+    room : Scratch
+    by_row : bool
+        Whether ``samples.points`` are stored so.
+    of_queries : array of float64, shape (b, d)
+        The answer: :math:`\sum_j A_{ij} x_j`.
+    """
+    panels = samples.panels.shape[0]
+    n_lanes, d = room.sums.shape[2], of_queries.shape[1]
+    for start in range(0, queries.slope.size, BLOCK):
+        rows = min(BLOCK, queries.slope.size - start)
+        stop = start + rows
+        room.sums[:] = 0
+        for first in range(0, panels, PANELS):
+            count = min(PANELS, panels - first)
+            for i in range(0, rows, ROWS):
+                call(
+                    parts.weigh, queries.places, start + i, i, samples.panels, first, count, samples.bias,
+                    queries.slope, queries.shift[start:stop], samples.factors, samples.values, room.lanes, room.weights,
+                )  # fmt: skip
+                call(
+                    parts.products, queries.cotangent, start + i, samples.values, first, count, room.columns,
+                    room.nothing, room.pulls[i : i + ROWS],
+                )  # fmt: skip
+            call(
+                parts.of_samples,
+                room.weights,
+                rows,
+                queries.cotangent[start:stop],
+                first,
+                count,
+                room.value_sums,
+            )
+            for i in range(rows):
+                level = queries.level[start + i]
+                for j in range(count * PANEL):
+                    room.pulls[i, j] = (room.pulls[i, j] - level) * room.weights[i, j]
+            call(
+                parts.of_samples, room.pulls, rows, queries.points[start:stop], first, count, room.point_sums
+            )
+            call(parts.of_queries, room.pulls, rows, samples.points, first, count, room.sums)
+        for i in range(rows):
+            for c in range(d):
+                for lane in range(1 if by_row else n_lanes):
+                    if by_row:
+                        of_queries[start + i, c] += room.sums[i, c // n_lanes, c % n_lanes]
+                    else:
+                        of_queries[start + i, c] += room.sums[i, c, lane]
+
+
+class Sums(NamedTuple):
+    r"""What the gradient is made of, all float64.
+
+    Attributes
+    ----------
+    queries, samples : arrays, shapes (m, d) and (n, d)
+        Derivatives by the coordinates that the kernel looks at.
+    values : array, shape (n, p)
+    log_weight : array, shape (n,)
+        :math:`\sum_i A_{ij}`, the derivative by the logarithm of the multiplicity.
+    log_width : array, shape (d,)
+        By the logarithm of each column's bandwidth; for a softmax their sum is that of the temperature.
+    """
+
+    queries: np.ndarray
+    samples: np.ndarray
+    values: np.ndarray
+    log_weight: np.ndarray
+    log_width: np.ndarray
+
+
+def fused_vjp(
+    problem: Problem, values: np.ndarray, cotangent: np.ndarray, log_sums: np.ndarray, means: np.ndarray
+) -> Sums | None:
+    """The sums, in the precision that holds, where the kernel is such a leaf and the data are moderate; else None.
+
+    Parameters
+    ----------
+    problem : Problem
+    values, cotangent : arrays, shapes (n, p) and (m, p)
+    log_sums, means : arrays, shapes (m,) and (m, p)
+        What the reductions gave.
+    """
+    leaf = as_leaf(problem)
+    varies = any(isinstance(getattr(k, "bandwidth", None), VaryingBandwidth) for k in problem.kernel.leaves())
+    if leaf is None or leaf.root or varies or not np.isfinite(log_sums).all():
+        return None
+    if not _all_weigh(problem):
+        return None
+    given = problem.queries, problem.samples, values, cotangent
+    for dtype in ("float32", "float64") if all(a.dtype == np.float32 for a in given) else ("float64",):
+        ready = _moderate(problem, leaf, values, cotangent, log_sums, dtype)
+        if ready is not None:
+            return _backward(problem, leaf, values, cotangent, log_sums, means, dtype, *ready)
+    return None
+
+
+def _moderate(
+    problem: Problem,
+    leaf: Leaf,
+    values: np.ndarray,
+    cotangent: np.ndarray,
+    log_sums: np.ndarray,
+    dtype: str,
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Queries and samples, of a Gaussian by factor and less the centre, if all goes well in that dtype; else None."""
+    if not all(float(np.abs(a).max(initial=0.0)) <= LARGEST[dtype] for a in (values, cotangent)):
+        return None
+    if dtype == "float32":
+        exponents = np.abs(log_sums - leaf.offset) * LOG2_E + 16.0
+        if (float32_error(exponents, len(leaf.columns)) > FLOAT32_ERROR).any():
+            return None
+        if not fits_float32(problem, leaf, _bias(problem)).all():
+            return None
+    x, q = (coordinates(a, leaf.columns) for a in (problem.samples, problem.queries))
+    if leaf.kind == PRODUCT:
+        return q, x
+    center = x.mean(axis=0)
+    x, q = (x - center) * leaf.factors, (q - center) * leaf.factors
+    farthest = max(np.abs(x).max(), np.abs(q).max())
+    return (q, x) if farthest * math.sqrt(_rate(leaf)) <= SPREAD[dtype] else None
+
+
+def _all_weigh(problem: Problem) -> bool:
+    """Whether no multiplicity is 0, but for samples that fill up."""
+    weight = problem.sample_weight
+    if weight is not None and problem.groups is not None:
+        weight = weight.reshape(-1, problem.groups.samples)[:, : problem.groups.n]
+    return weight is None or bool((weight > 0).all())
+
+
+def _bias(problem: Problem) -> np.ndarray:
+    if problem.sample_weight is None:
+        return np.zeros(len(problem.samples))
+    with np.errstate(divide="ignore"):
+        return np.log2(problem.sample_weight)
+
+
+def _rate(leaf: Leaf) -> float:
+    """One over the temperature, or over the squared bandwidth."""
+    return (1.0 if leaf.kind == PRODUCT else -2.0) * float(leaf.slope[0]) / LOG2_E
+
+
+def _backward(
+    problem: Problem,
+    leaf: Leaf,
+    values: np.ndarray,
+    cotangent: np.ndarray,
+    log_sums: np.ndarray,
+    means: np.ndarray,
+    dtype: str,
+    q: np.ndarray,
+    x: np.ndarray,
+) -> Sums:
+    (m, d), (n, p), number = q.shape, values.shape, np.dtype(dtype)
+    exponents = (log_sums - leaf.offset) * LOG2_E
+    shift = np.floor(exponents)  # the rest is exact as well
+    pull = cotangent / np.exp2(exponents - shift)[:, None]
+    middle = np.median(values[:: -(-n // 999)], axis=0)  # values around it keep their digits in float32
+    level = np.einsum("ij,ij->i", pull, means - middle)
+    lanes = VECTOR_BYTES // number.itemsize
+    by_row = d >= lanes
+    parts = Parts(
+        weigh_address(dtype, leaf.kind, False, 0, True),
+        scores_address(dtype, PRODUCT),
+        values_address(dtype, by_row),
+        sample_sums_address(dtype),
+    )
+    panels = pack(some_columns(problem.samples, leaf.columns), number)
+    samples = Samples(
+        panels,
+        pack(_bias(problem)[:, None], number, fill=-np.inf)[:, 0],
+        leaf.factors.astype(number),
+        pack(values - middle, number, fill=0.0),
+        pack_rows(x, number, lanes) if by_row else pack(x, number, fill=0.0),
+        np.zeros((len(panels), p, PANEL)),
+        np.zeros((len(panels), d + 1, PANEL)),
+    )
+
+    def whole(array: np.ndarray, fill: float | None = None) -> np.ndarray:
+        last = array[-1:] if fill is None else np.full((1, *array.shape[1:]), fill)
+        return np.concatenate([array, np.repeat(last, -m % UNIT, axis=0)], dtype=number)
+
+    every = Queries(
+        whole(some_columns(problem.queries, leaf.columns)),
+        whole(leaf.slope),
+        whole(shift),
+        whole(pull, 0.0),
+        whole(level, 0.0),
+        whole(np.column_stack([q, np.ones(m)])),
+    )
+
+    def task(own: slice, rows: slice) -> np.ndarray:
+        some = Samples(*(a if a is samples.factors else a[own] for a in samples))
+        passing = Queries(*(a[rows] for a in every))
+        sums, room = np.zeros((len(passing.slope), d)), make_scratch(some, by_row)
+        fused_backward(parts, some, passing, room, by_row, sums)
+        some.value_sums[:] += room.value_sums
+        some.point_sums[:] += room.point_sums
+        return sums
+
+    queries = np.zeros((len(every.slope), d))
+    if problem.groups is None:  # tasks by the data alone: the same bits for any number of threads
+        of_task = -(-len(panels) // min(TASKS, len(panels)))
+        dealt = [slice(first, first + of_task) for first in range(0, len(panels), of_task)]
+        for first in range(0, m, PASSING):
+            rows = slice(first, first + PASSING)
+            for part in run_tasks(partial(task, rows=rows), dealt):
+                queries[rows] += part
+    else:
+        each, size = problem.groups.samples // PANEL, problem.groups.queries
+        groups = range(math.prod(problem.groups.lead))
+        queries[:] = np.concatenate(
+            run_tasks(
+                lambda g: task(slice(g * each, (g + 1) * each), slice(g * size, (g + 1) * size)), groups
+            )
+        )
+    queries, of_values = queries[:m], unpack(samples.value_sums, n)
+    of_points = unpack(samples.point_sums, n)
+    by_samples, log_weight = of_points[:, :d], of_points[:, d]
+    if leaf.kind != PRODUCT:
+        by_samples = by_samples - x * log_weight[:, None]
+    queries, by_samples = _rate(leaf) * queries, _rate(leaf) * by_samples
+    log_width = -(q * queries).sum(axis=0)
+    if leaf.kind != PRODUCT:
+        log_width -= (x * by_samples).sum(axis=0)
+        queries, by_samples = queries * leaf.factors, by_samples * leaf.factors
+    return Sums(queries, by_samples, of_values, log_weight, log_width)

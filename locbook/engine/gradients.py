@@ -1,0 +1,438 @@
+r"""The gradient of the local mean: what a number that depends on the means owes to each argument.
+
+With the shares :math:`P_{ij} = s_j w_{ij} / \sum_k s_k w_{ik}`, the means :math:`y_i` and their cotangents
+:math:`c_i = \partial L/\partial y_i`,
+
+.. math::
+    \frac{\partial L}{\partial v_j} = \sum_i P_{ij}\, c_i, \qquad
+    \frac{\partial L}{\partial \log w_{ij}} = P_{ij}\; c_i^\top (v_j - y_i),
+
+and the rest is the chain rule through the kernel, pair by pair (:mod:`locbook.engine.backward`). The sums of the
+weights and the means come from the reductions; each pair is then weighed once more and forgotten, so memory is
+O(m + n). Samples are dealt to a number of tasks that depends on the data alone, and each task meets the queries in
+their order: the same bits for any number of threads. All of it is computed in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..kernels import base
+from ..kernels.bandwidth import VaryingBandwidth
+from ..kernels.base import Kernel
+from ..kernels.metrics import MATRIX
+from . import backward as g
+from . import program as p
+from .driver import TILE, _contiguous, _multiplicity, _slices
+from .fused_backward import Sums, fused_vjp
+from .panels import PANEL, pack, unpack
+from .parts import address
+from .plan import Plan, make_plan
+from .pool import run_tasks
+from .problem import Problem
+from .reductions import _fallback_kernel, mean
+from .slopes import SMOOTH, pull_address, slope_address, user_slope_address
+from .sweep import SUM
+from .vectors import whole_rows
+
+#: The arguments by which one may ask for the derivative.
+ARGUMENTS = ("queries", "samples", "values", "sample_weight", "kernel")
+#: Most tasks, queries of a block, panels of a tile, and numbers that all tasks keep of a kernel's parameters.
+TASKS, BLOCK, MOST_PANELS, NUMBERS = 16, 1024, 8, 1 << 24
+_NOWHERE = np.full(1, -1)
+
+
+class LocalMeanGradient(NamedTuple):
+    """Derivatives of a number by all that a local mean is made of; None for what was not asked for.
+
+    Attributes
+    ----------
+    queries : array, shape (m, d)
+    samples : array, shape (n, d)
+    values : array, shape (n,) or (n, p)
+    sample_weight : array, shape (n,)
+        By the multiplicities; at 1 where none were given.
+    kernel : tuple
+        By the parameter of each leaf of the kernel, in the order of ``kernel.leaves()`` and in the parameter's shape:
+        bandwidth, temperature, concentration, matrix or bias. None for a leaf that has none (``knn``, ``causal``, a
+        constant) or whose bandwidth is computed from the samples.
+    """
+
+    queries: np.ndarray | None
+    samples: np.ndarray | None
+    values: np.ndarray | None
+    sample_weight: np.ndarray | None
+    kernel: tuple | None
+
+
+@dataclass
+class _Places:
+    """Where sums stand, and how many there are so far: for each query, for each sample, for all."""
+
+    queries: int
+    samples: int
+    numbers: int
+
+    def take(self, name: str, count: int) -> int:
+        start = getattr(self, name)
+        setattr(self, name, start + count)
+        return start
+
+
+def mean_vjp(
+    problem: Problem,
+    values: np.ndarray,
+    cotangent: np.ndarray,
+    wrt: tuple[str, ...] = ARGUMENTS,
+    forward: tuple[np.ndarray, np.ndarray] | None = None,
+) -> LocalMeanGradient:
+    """The vector-Jacobian product of the local mean.
+
+    By the fused path where the kernel is one Gaussian or softmax leaf, else by the program.
+
+    Parameters
+    ----------
+    problem : Problem
+    values : array, shape (n, p)
+    cotangent : array, shape (m, p)
+        Ignored for a query without a neighbour.
+    wrt : tuple of str
+        Of :data:`ARGUMENTS`: what is asked for.
+    forward : (means, log_sums), arrays of shapes (m, p) and (m,), optional
+        Of the same problem, where they are known already.
+
+    Returns
+    -------
+    LocalMeanGradient
+        float64.
+
+    Raises
+    ------
+    ValueError
+        If the derivative by queries or samples is asked for and a distance has none.
+    """
+    if forward is None:
+        forward = mean(problem, values, "nan", warn=False, with_log_sum=True)
+    means, log_sums = forward
+    alone = np.isneginf(log_sums)
+    cotangent = _known(cotangent, ~np.isnan(means).any(axis=1))
+    sums = fused_vjp(problem, values, cotangent, log_sums, means)
+    if sums is not None:
+        return of_leaf(problem, sums, wrt)
+    problem, values = _in_float64(problem), values.astype(np.float64, copy=False)
+    cotangent = cotangent.astype(np.float64, copy=False)
+    m, d = problem.queries.shape
+    plan = make_plan(problem)
+    places = _Places(0, values.shape[1] + 1, 0)
+    leaves = list(_leaves(problem.kernel, plan))
+    nodes = _nodes(problem, plan, leaves, places, wrt)
+    of_queries, of_samples, numbers = _run(
+        problem, plan, nodes, places, values, cotangent, means, np.where(alone, np.inf, log_sums)
+    )
+    queries, samples = np.zeros((m, d)), np.zeros((len(problem.samples), d))
+    kernel = []
+    for leaf, k in leaves:
+        columns, node = leaf.columns(d), nodes[k]
+        if node[g.QUERY_PLACE] >= 0:
+            queries[:, columns] += of_queries[:, node[g.QUERY_PLACE] :][:, : len(columns)]
+            samples[:, columns] += of_samples[:, node[g.SAMPLE_PLACE] :][:, : len(columns)]
+            if (plan.measured_to.get(k, _NOWHERE) >= 0).any():
+                _through_bandwidth(problem, plan, leaf, k, node, of_queries, of_samples, queries, samples)
+        kernel.append(_of_parameter(leaf, node, of_queries, of_samples, numbers))
+    of_values, of_weight = of_samples[:, : values.shape[1]], of_samples[:, values.shape[1]]
+    limit = np.flatnonzero(alone & ~np.isnan(means).any(axis=1))
+    if limit.size:  # the weights underflow, and the mean is that of the nearest
+        nearest = problem.rows(limit, _fallback_kernel(problem.kernel, "nearest"))
+        rest = mean_vjp(nearest, values, cotangent[limit], ("values", "sample_weight"))
+        of_values, of_weight = of_values + rest.values, of_weight + rest.sample_weight
+    return _asked((queries, samples, of_values, of_weight, tuple(kernel)), wrt)
+
+
+def _asked(found: tuple, wrt: tuple[str, ...]) -> LocalMeanGradient:
+    return LocalMeanGradient(*(x if name in wrt else None for name, x in zip(ARGUMENTS, found, strict=True)))
+
+
+def of_leaf(problem: Problem, sums: Sums, wrt: tuple[str, ...]) -> LocalMeanGradient:
+    """The answer for a kernel of one leaf."""
+    (leaf,) = problem.kernel.leaves()
+    columns = leaf.columns(problem.queries.shape[1])
+    queries, samples = np.zeros(problem.queries.shape), np.zeros(problem.samples.shape)
+    queries[:, columns], samples[:, columns] = sums.queries, sums.samples
+    weight = sums.log_weight
+    if problem.sample_weight is not None:  # 0 where problems are filled up
+        weight = np.divide(
+            weight, problem.sample_weight, out=np.zeros(len(weight)), where=problem.sample_weight > 0
+        )
+    if isinstance(leaf, base.RadialKernel) and np.ndim(leaf.ruler) == 1:
+        parameter = sums.log_width / leaf.ruler
+    else:
+        width = leaf.temperature if isinstance(leaf, base.SoftmaxKernel) else leaf.ruler
+        parameter = float(sums.log_width.sum() / width)
+    return _asked((queries, samples, sums.values, weight, (parameter,)), wrt)
+
+
+def _known(cotangent: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """The cotangent, 0 for queries that have no mean; NaN for another query is an error."""
+    broken = np.isnan(cotangent).any(axis=1)
+    if (broken & known).any():
+        row = int(np.argmax(broken & known))
+        raise ValueError(f"cotangent contains NaN in row {row}, and that query has a neighbour")
+    return cotangent if known.all() else np.where(known[:, None], cotangent, 0.0)
+
+
+def _in_float64(problem: Problem) -> Problem:
+    """The same problem in float64; queries that are the samples stay so."""
+    samples = problem.samples.astype(np.float64, copy=False)
+    same = problem.queries is problem.samples
+    queries = samples if same else problem.queries.astype(np.float64, copy=False)
+    return replace(problem, queries=queries, samples=samples, dtype=np.dtype(np.float64))
+
+
+# -- what is summed up where -------------------------------------------------------------------------------------------
+
+
+def _pushed(kernel: Kernel) -> Iterator[Kernel | None]:
+    """Whose weights the steps push that push any: a leaf's, or a factor's (None)."""
+    if not kernel.parts:
+        yield kernel
+    for part in kernel.parts:
+        yield from _pushed(part)
+    if isinstance(kernel, base.ScaledKernel):
+        yield None
+
+
+def _leaves(kernel: Kernel, plan: Plan) -> Iterator[tuple[Kernel, int]]:
+    """The leaves and their steps."""
+    pushing = np.flatnonzero(plan.program.steps[:, p.STEP] <= p.CONSTANT)
+    for leaf, k in zip(_pushed(kernel), pushing, strict=True):
+        if leaf is not None:
+            yield leaf, int(k)
+
+
+def _nodes(
+    problem: Problem, plan: Plan, leaves: list[tuple[Kernel, int]], places: _Places, wrt: tuple[str, ...]
+) -> np.ndarray:
+    """For each step its operands, and what the gradient computes there."""
+    steps = plan.program.steps
+    nodes = np.full((len(steps), g.NODE_WIDTH), -1, dtype=np.int64)
+    nodes[:, [g.LEFT, g.RIGHT, g.SLOPE, g.PULL, g.BY_COLUMN, g.WHOLE]] = 0
+    stack: list[int] = []
+    for k, kind in enumerate(steps[:, p.STEP]):
+        if kind in (p.ADD, p.MULTIPLY):
+            nodes[k, g.RIGHT] = stack.pop()
+        if kind > p.CONSTANT:
+            nodes[k, g.LEFT] = stack.pop()
+        stack.append(k)
+    coordinates, parameters = "queries" in wrt or "samples" in wrt, "kernel" in wrt
+    for leaf, k in leaves:
+        node, size = nodes[k], len(leaf.columns(problem.queries.shape[1]))
+        moves = isinstance(leaf, (base.RadialKernel, base.SoftmaxKernel, base.VonMisesKernel))
+        if moves and coordinates:
+            node[g.QUERY_PLACE], node[g.SAMPLE_PLACE] = (
+                places.take("queries", size),
+                places.take("samples", size),
+            )
+        ruler = leaf.bandwidth if isinstance(leaf, base.RadialKernel) else None
+        if isinstance(ruler, VaryingBandwidth) and (parameters or (coordinates and ruler.values is None)):
+            one = g.QUERY_WIDTH if ruler.side == "query" else g.SAMPLE_WIDTH
+            node[one] = places.take("queries" if ruler.side == "query" else "samples", 1)
+        elif parameters:
+            _make_room(leaf, node, places, size)
+        if isinstance(leaf, base.RadialKernel):
+            _differentiate(leaf, node, coordinates=coordinates)
+    _mark_whole(nodes, plan, leaves)
+    return nodes
+
+
+def _mark_whole(nodes: np.ndarray, plan: Plan, leaves: list[tuple[Kernel, int]]) -> None:
+    """Mark the logarithms that are only multiplied, and all steps if none of the others asks for a cofactor."""
+    if not plan.program.log:
+        return
+    kinds = plan.program.steps[:, p.STEP]
+    multiplied = np.zeros(len(nodes), dtype=bool)
+    multiplied[-1] = True
+    for k in range(len(nodes) - 1, -1, -1):
+        if kinds[k] in (p.MULTIPLY, p.HOLLOW, p.MASK):
+            multiplied[nodes[k, [g.LEFT, g.RIGHT] if kinds[k] == p.MULTIPLY else [g.LEFT]]] |= multiplied[k]
+    others = False
+    for leaf, k in leaves:
+        nodes[k, g.WHOLE] = multiplied[k] and leaf.logarithmic
+        asked = nodes[k, g.SLOPE] != 0 or nodes[k, [g.QUERY_PLACE, g.PLACE]].max() >= 0
+        others |= asked and not nodes[k, g.WHOLE]
+    if not others:
+        nodes[kinds > p.CONSTANT, g.WHOLE] = 1
+
+
+def _make_room(leaf: Kernel, node: np.ndarray, places: _Places, size: int) -> None:
+    """Places for the sums of a leaf's parameter."""
+    if isinstance(leaf, base.RadialKernel):
+        node[g.BY_COLUMN] = int(np.ndim(leaf.ruler) > 0)
+        node[g.PLACE] = places.take("numbers", size ** np.ndim(leaf.ruler))
+    elif isinstance(leaf, (base.SoftmaxKernel, base.VonMisesKernel)):
+        node[g.PLACE] = places.take("numbers", 1)
+    elif isinstance(leaf, (base.DiscreteKernel, base.RelativeBiasKernel)):
+        table = leaf.matrix if isinstance(leaf, base.DiscreteKernel) else leaf.bias
+        node[g.PLACE] = places.take("numbers", table.size)
+
+
+def _differentiate(leaf: base.RadialKernel, node: np.ndarray, *, coordinates: bool) -> None:
+    """Addresses of the slope of a leaf's profile, and of the pull of its distance where that is needed."""
+    if coordinates or node[g.BY_COLUMN] == 1:
+        code = MATRIX if np.ndim(leaf.ruler) == 2 else leaf.metric.code
+        if code not in SMOOTH:
+            raise ValueError(
+                f"metric {leaf.metric!r} has no derivative by queries and samples; leave both out of wrt"
+            )
+        node[g.PULL] = pull_address(code)
+    if node[g.PULL] or node[[g.PLACE, g.QUERY_WIDTH, g.SAMPLE_WIDTH]].max() >= 0:
+        if leaf.named is not None:
+            node[g.SLOPE] = slope_address(leaf.named.code)
+        else:
+            node[g.SLOPE] = user_slope_address(leaf.profile if leaf.profile is not None else leaf.log_profile)
+
+
+def _through_bandwidth(
+    problem: Problem,
+    plan: Plan,
+    leaf: base.RadialKernel,
+    k: int,
+    node: np.ndarray,
+    of_queries: np.ndarray,
+    of_samples: np.ndarray,
+    queries: np.ndarray,
+    samples: np.ndarray,
+) -> None:
+    """Add what goes through a kNN bandwidth: the distance from each query, or sample, to its k-th neighbour."""
+    step, rows, columns = plan.program.steps[k], plan.measured_to[k], leaf.columns(problem.queries.shape[1])
+    by_query = leaf.ruler.side == "query"
+    squared = (plan.query_data[step[p.QUERY_SLOT]] if by_query else plan.sample_data[step[p.SAMPLE_SLOT]]) / (
+        (1 + 1e-12) * leaf.ruler.scale
+    ) ** 2
+    sums = of_queries[:, node[g.QUERY_WIDTH]] if by_query else of_samples[:, node[g.SAMPLE_WIDTH]]
+    points, target = (problem.queries, queries) if by_query else (problem.samples, samples)
+    panels = pack(problem.samples[np.maximum(rows, 0)], np.float64)
+    numbers = plan.program.numbers[step[p.NUMBER_START] + 2 :]
+    here, there = np.zeros((len(rows), len(columns))), np.zeros((len(panels), len(columns), PANEL))
+    g.pull_pairs(
+        *(int(node[g.PULL]), _contiguous(points), panels, columns, numbers[: len(columns)]),
+        *(numbers[len(columns) :][: step[p.PARAMETER_COUNT]], squared),
+        *(np.where(rows >= 0, -sums / squared, 0.0), here, there),
+    )
+    target[:, columns] += here
+    chosen = np.flatnonzero(rows >= 0)
+    np.add.at(samples, (rows[chosen, None], columns), unpack(there, len(rows))[chosen])
+
+
+def _of_parameter(
+    leaf: Kernel, node: np.ndarray, of_queries: np.ndarray, of_samples: np.ndarray, numbers: np.ndarray
+) -> Any:
+    """The derivative by a leaf's parameter, from the sums; None where there is none."""
+    if isinstance(leaf, base.RadialKernel) and leaf.adaptive:
+        return None
+    if node[g.QUERY_WIDTH] >= 0:
+        return -2.0 * of_queries[:, node[g.QUERY_WIDTH]] / leaf.ruler.values
+    if node[g.SAMPLE_WIDTH] >= 0:
+        return -2.0 * of_samples[:, node[g.SAMPLE_WIDTH]] / leaf.ruler.values
+    if node[g.PLACE] < 0:
+        return None
+    mine = numbers[node[g.PLACE] :]
+    if isinstance(leaf, base.RadialKernel):
+        if np.ndim(leaf.ruler) == 0:
+            return float(-2.0 * mine[0] / leaf.ruler)
+        if np.ndim(leaf.ruler) == 1:
+            return -mine[: len(leaf.ruler)] / leaf.ruler
+        inverse = np.linalg.inv(leaf.ruler)
+        return -inverse.T @ mine[: inverse.size].reshape(inverse.shape) @ inverse.T
+    if isinstance(leaf, base.SoftmaxKernel):
+        return float(-mine[0] / leaf.temperature)
+    if isinstance(leaf, base.VonMisesKernel):
+        return float(mine[0] / leaf.concentration)
+    table = leaf.matrix if isinstance(leaf, base.DiscreteKernel) else leaf.bias
+    return mine[: table.size].reshape(table.shape).copy()
+
+
+# -- the run -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Samples:
+    """The samples of a task, packed, and their sums."""
+
+    columns: slice
+    panels: np.ndarray
+    ids: np.ndarray
+    data: np.ndarray
+    multiplicity: np.ndarray
+    values: np.ndarray
+    sums: np.ndarray
+    numbers: np.ndarray
+
+
+def _run(
+    problem: Problem,
+    plan: Plan,
+    nodes: np.ndarray,
+    places: _Places,
+    values: np.ndarray,
+    cotangent: np.ndarray,
+    means: np.ndarray,
+    log_sums: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All sums: of the queries (m, .), of the samples (n, .), and of both together."""
+    m, d = problem.queries.shape
+    n = len(problem.samples)
+    panels = -(-n // PANEL)
+    tasks = int(np.clip(NUMBERS // max(places.numbers, 1), 1, min(TASKS, panels)))
+    of_task = -(-panels // tasks) * PANEL
+    per_tile = int(np.clip(TILE // (PANEL * max(d, values.shape[1], 1)), 1, MOST_PANELS))
+    copies, unit = _multiplicity(SUM, problem, plan)
+
+    def packed(columns: slice) -> _Samples:
+        x = pack(problem.samples[columns], np.float64)
+        return _Samples(
+            columns,
+            x,
+            np.arange(columns.start, columns.stop),
+            _contiguous(plan.sample_data[:, columns]),
+            pack(copies[columns, None], np.float64).ravel() if copies.size else copies,
+            pack(values[columns], np.float64, fill=0.0),
+            np.zeros((len(x), places.samples, PANEL)),
+            np.zeros(places.numbers),
+        )
+
+    dealt = [packed(columns) for columns in _slices(n, of_task)]
+    evaluate = address(p.evaluate, *p.EVALUATE_PART)
+    of_queries = np.zeros((m, places.queries))
+    for block in _slices(m, BLOCK):
+        queries = whole_rows(_contiguous(problem.queries[block]))
+        ids = _contiguous(problem.query_ids[block], np.int64)
+        data = _contiguous(plan.query_data[:, block])
+        known = [_contiguous(x[block]) for x in (cotangent, means)]
+        totals = log_sums[block] if plan.program.log else log_sums[block] - np.log(unit)
+
+        def task(
+            some: _Samples, block=block, queries=queries, ids=ids, data=data, known=known, totals=totals
+        ) -> np.ndarray:
+            rows = g.Rows(queries, ids, data, *known, totals, np.zeros((len(ids), places.queries)))
+            masks = np.empty((len(plan.masks), len(ids), len(some.ids)), dtype=np.bool_)
+            for k, mask in enumerate(plan.masks):
+                masks[k] = mask[block, some.columns]
+            g.walk_back(
+                *(plan.program, nodes, evaluate, rows, some.panels, some.ids, some.data, masks),
+                *(some.multiplicity, some.values, min(per_tile, len(some.panels)), some.sums, some.numbers),
+            )
+            return rows.sums
+
+        for part in run_tasks(task, dealt):
+            of_queries[block] += part
+    of_samples = np.concatenate([unpack(some.sums, len(some.ids)) for some in dealt])
+    if not plan.program.log:
+        of_samples[:, values.shape[1]] /= unit
+    numbers = np.zeros(places.numbers)
+    for some in dealt:
+        numbers += some.numbers
+    return of_queries, of_samples, numbers
