@@ -14,6 +14,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import benchmark_page
+import three_forms
 from book_map import (
     BOOK,
     ROMAN,
@@ -238,6 +239,7 @@ def text_of(name, app, docname):
         "data licences": lambda: data_licences(_repository(app)),
         "issue forms": lambda: issue_forms(_repository(app)),
         "public names": api_overview,
+        "three forms": three_forms.table,
         "documentation": lambda: api_page(docname.rpartition("/")[2]),
     }
     if name not in texts:

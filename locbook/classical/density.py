@@ -24,6 +24,7 @@ def log_density(
     *,
     sample_weight: Any = None,
     prune: str | bool = "auto",
+    device: str = "auto",
 ) -> Any:
     r"""Logarithm of the kernel density estimate, safe where the density itself underflows.
 
@@ -37,7 +38,9 @@ def log_density(
         Multiplicities, >= 0.
     prune : {"auto", True, False}
         Whether to leave out samples that cannot matter; the answer is the same up to rounding. As a cost model decides;
-        always where it can, with an error for a kernel that reaches every sample; never.
+        always where it can, with an error for a kernel that reaches every sample; never. On a card none is left out.
+    device : {"auto", "cpu", "cuda"}
+        Where to compute, as in :func:`locbook.local_mean`.
 
     Returns
     -------
@@ -59,13 +62,19 @@ def log_density(
     >>> lb.log_density([[0.0]], [[0.0]], lb.gaussian(1.0)).round(4)  # -log(2 pi) / 2
     array([-0.9189])
     """
-    problem = Problem.check(queries, samples, kernel, sample_weight=sample_weight)
+    device = engine.choose_device(device, queries=queries, samples=samples)
+    reductions = engine.reductions_of(device)
+    on_card = engine.lives_on_card(queries) or engine.lives_on_card(samples)
+    check = reductions.check_problem if on_card else Problem.check
+    problem = check(queries, samples, kernel, sample_weight=sample_weight)
     constant = problem.kernel.log_normalizer(problem.samples.shape[1])
     total = float(len(problem.samples))
     if problem.sample_weight is not None:  # in units of the largest power of two, so that no sum overflows
         weights = problem.sample_weight / 2.0 ** (np.frexp(problem.sample_weight.max())[1] - 1)
         problem, total = replace(problem, sample_weight=weights), weights.sum()
-    return problem.restore(engine.log_sum(problem, prune=prune) + (constant - np.log(total)))
+    log_sums = reductions.log_sum(problem) if device == "cuda" else engine.log_sum(problem, prune=prune)
+    log_sums = log_sums + (constant - float(np.log(total)))
+    return log_sums if on_card else problem.restore(log_sums)
 
 
 def density(
@@ -75,6 +84,7 @@ def density(
     *,
     sample_weight: Any = None,
     prune: str | bool = "auto",
+    device: str = "auto",
 ) -> Any:
     """Kernel density estimate, the exponential of :func:`log_density`, whose parameters it shares.
 
@@ -84,4 +94,11 @@ def density(
     >>> lb.density([[0.0], [5.0]], [[0.0]], lb.uniform(1.0))
     array([0.5, 0. ])
     """
-    return np.exp(log_density(queries, samples, kernel, sample_weight=sample_weight, prune=prune))
+    logarithms = log_density(
+        queries, samples, kernel, sample_weight=sample_weight, prune=prune, device=device
+    )
+    return (
+        logarithms.exp()
+        if engine.lives_on_card(logarithms) and hasattr(logarithms, "exp")
+        else np.exp(logarithms)
+    )

@@ -47,6 +47,8 @@ file                what it is for
 ``fused_backward``  the same for one Gaussian or softmax leaf, by products of matrices
 ..                  *many problems of one shape*
 ``batch``           laid end to end; a block of queries meets the samples of its own
+..                  *on a card: the package* ``cuda``, *which has a guide of its own*
+``devices``         where to compute
 ==================  ================================================================================================
 
 **Accuracy.** Every number given is taken as exact, float32 included; Euclidean distances are sums of squared
@@ -73,6 +75,7 @@ the rounding; under ``prune=False`` a query's answer depends on no other query.
 """
 
 from .batch import Batch, batch_mean, batch_vjp, is_batch
+from .devices import choose_device, lives_on_card, reductions_of
 from .gradients import LocalMeanGradient, mean_vjp
 from .pool import get_num_threads, set_num_threads
 from .problem import Problem
@@ -103,10 +106,12 @@ __all__ = [
     "Problem",
     "batch_mean",
     "batch_vjp",
+    "choose_device",
     "classes",
     "dense_weights",
     "get_num_threads",
     "is_batch",
+    "lives_on_card",
     "log_sum",
     "mean",
     "mean_vjp",
@@ -115,6 +120,7 @@ __all__ = [
     "nearest",
     "normalized_weights",
     "quantile",
+    "reductions_of",
     "self_weights",
     "set_num_threads",
 ]

@@ -160,8 +160,10 @@ def of_leaf(problem: Problem, sums: Sums, wrt: tuple[str, ...]) -> LocalMeanGrad
     """The answer for a kernel of one leaf."""
     (leaf,) = problem.kernel.leaves()
     columns = leaf.columns(problem.queries.shape[1])
-    queries, samples = np.zeros(problem.queries.shape), np.zeros(problem.samples.shape)
-    queries[:, columns], samples[:, columns] = sums.queries, sums.samples
+    queries, samples = sums.queries, sums.samples
+    if not np.array_equal(columns, np.arange(problem.queries.shape[1])):
+        queries, samples = np.zeros(problem.queries.shape), np.zeros(problem.samples.shape)
+        queries[:, columns], samples[:, columns] = sums.queries, sums.samples
     weight = sums.log_weight
     if problem.sample_weight is not None:  # 0 where problems are filled up
         weight = np.divide(

@@ -30,6 +30,7 @@ def local_mean(
     return_weights: bool = False,
     return_log_sum: bool = False,
     prune: str | bool = "auto",
+    device: str = "auto",
 ) -> Any:
     r"""Kernel-weighted mean of ``values`` around each query (Nadaraya-Watson).
 
@@ -59,7 +60,10 @@ def local_mean(
         Also return the logarithm of the sum of the weights: with the means it saves :func:`local_mean_vjp` a pass.
     prune : {"auto", True, False}
         Whether to leave out samples that cannot matter; the answer is the same up to rounding. As a cost model decides;
-        always where it can, with an error for a kernel that reaches every sample; never.
+        always where it can, with an error for a kernel that reaches every sample; never. A card takes all samples.
+    device : {"auto", "cpu", "cuda"}
+        Where to compute. ``"auto"`` is where the arrays are: those of CuPy or PyTorch on an NVIDIA card stay there, and
+        the answer is of their kind. ``"cuda"`` copies NumPy arrays to the card and the answer back.
 
     Returns
     -------
@@ -76,6 +80,8 @@ def local_mean(
     TypeError, ValueError
         For shapes that do not fit, NaN or infinities, negative weights, unknown names; the message names the
         parameter. ``empty="raise"``: where a query has no neighbour.
+    DeviceError
+        If there is no card to compute on; it says what to install.
 
     References
     ----------
@@ -99,26 +105,64 @@ def local_mean(
     >>> lb.local_mean(q, k, v, lb.softmax(temperature=4.0)).shape
     (4, 8, 100, 16)
     """
+    device = engine.choose_device(device, queries=queries, samples=samples, values=values)
     if engine.is_batch(queries, samples):
+        if device == "cuda":
+            raise ValueError("device must be 'cpu' for a batch: take its problems one by one on a card")
         if return_weights:
             raise ValueError("return_weights must be False for a batch")
         batch = Batch.check(queries, samples, values, kernel, sample_weight=sample_weight, mask=mask)
         means, log_sums = engine.batch_mean(batch, empty, prune=prune)
         means = means.astype(batch.dtype, copy=False)
         return (means, log_sums) if return_log_sum else means
+    if any(map(engine.lives_on_card, (queries, samples, values))):
+        return _from_card(
+            queries, samples, values, kernel, sample_weight, mask, empty, return_weights, return_log_sum
+        )
     problem = Problem.check(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
     checked = problem.values(values)
-    means, log_sums = engine.mean(
-        problem, checked.reshape(len(checked), -1), empty, prune=prune, with_log_sum=True
-    )
+    columns, reductions = checked.reshape(len(checked), -1), engine.reductions_of(device)
+    if device == "cpu":
+        means, log_sums = engine.mean(problem, columns, empty, prune=prune, with_log_sum=True)
+    else:
+        means = reductions.mean(problem, columns, empty)
+        log_sums = reductions.log_sum(problem) if return_log_sum else None
     means = means[:, 0] if checked.ndim == 1 else means
     dtype = np.float32 if problem.dtype == checked.dtype == np.float32 else np.float64
     found = [problem.restore(means, values, dtype)]
     if return_weights:
-        weights = engine.normalized_weights(problem, empty, warn=False)
+        weights = reductions.normalized_weights(problem, empty, warn=False)
         found.append(weights.astype(problem.dtype, copy=False))
     if return_log_sum:
         found.append(log_sums)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _from_card(
+    queries: Any,
+    samples: Any,
+    values: Any,
+    kernel: Kernel | str,
+    sample_weight: Any,
+    mask: Any,
+    empty: str,
+    return_weights: bool,
+    return_log_sum: bool,
+) -> Any:
+    """:func:`local_mean` of arrays that live on a card: they stay there, and so do the answers."""
+    card = engine.reductions_of("cuda")
+    problem = card.check_problem(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
+    columns = card.check_array(values, "values", allow_nan=mask is not None)
+    if len(columns) != len(problem.samples):
+        raise ValueError(
+            f"values has {len(columns)} rows, but samples have {len(problem.samples)}; they must agree"
+        )
+    means = card.mean(problem, columns, empty)
+    found = [means[:, 0] if len(values.shape) == 1 else means]
+    if return_weights:
+        found.append(card.normalized_weights(problem, empty, warn=False))
+    if return_log_sum:
+        found.append(card.log_sum(problem))
     return found[0] if len(found) == 1 else tuple(found)
 
 
@@ -130,6 +174,7 @@ def local_weights(
     sample_weight: Any = None,
     mask: Any = None,
     empty: str = "nan",
+    device: str = "auto",
 ) -> np.ndarray:
     r"""The weights of the local mean, :math:`w_i(x^*) = K(x^*, x_i) / \sum_j K(x^*, x_j)`.
 
@@ -152,8 +197,13 @@ def local_weights(
     >>> lb.local_weights([[0.0]], [[0.0], [1.0], [3.0]], lb.triangular(2.0)).round(4)
     array([[0.6667, 0.3333, 0.    ]])
     """
+    device = engine.choose_device(device, queries=queries, samples=samples)
+    reductions = engine.reductions_of(device)
+    if engine.lives_on_card(queries) or engine.lives_on_card(samples):
+        problem = reductions.check_problem(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
+        return reductions.normalized_weights(problem, empty)
     problem = Problem.check(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
-    return engine.normalized_weights(problem, empty).astype(problem.dtype, copy=False)
+    return reductions.normalized_weights(problem, empty).astype(problem.dtype, copy=False)
 
 
 class Explanation(NamedTuple):

@@ -36,6 +36,7 @@ def local_mean_vjp(
     mask: Any = None,
     wrt: tuple[str, ...] = ARGUMENTS,
     forward: tuple[Any, Any] | None = None,
+    device: str = "auto",
 ) -> LocalMeanGradient:
     r"""Vector-Jacobian product of :func:`local_mean`: the chain rule for a loss of the means.
 
@@ -56,6 +57,8 @@ def local_mean_vjp(
         faster.
     forward : (means, log_sum), optional
         What :func:`local_mean` gave for the same arguments with ``return_log_sum=True``; it is computed otherwise.
+    device : {"auto", "cpu", "cuda"}
+        Where to compute, as in :func:`local_mean`; on a card ``forward`` is not used.
 
     Returns
     -------
@@ -104,6 +107,19 @@ def local_mean_vjp(
     for name in wrt:
         check_option(name, "wrt", ARGUMENTS)
     wrt = tuple(wrt)
+    device = engine.choose_device(
+        device, queries=queries, samples=samples, values=values, cotangent=cotangent
+    )
+    if device == "cuda" and engine.is_batch(queries, samples):
+        raise ValueError("device must be 'cpu' for a batch: take its problems one by one on a card")
+    if any(map(engine.lives_on_card, (queries, samples, values, cotangent))):
+        card = engine.reductions_of("cuda")
+        problem = card.check_problem(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
+        columns, slope = (
+            card.check_array(a, name, allow_nan=mask is not None or name == "cotangent")
+            for a, name in ((values, "values"), (cotangent, "cotangent"))
+        )
+        return card.mean_vjp(problem, columns, slope, wrt)
     if engine.is_batch(queries, samples):
         batch = Batch.check(queries, samples, values, kernel, sample_weight=sample_weight, mask=mask)
         shape = (*batch.queries.shape[:-1], batch.values.shape[-1])
@@ -117,7 +133,11 @@ def local_mean_vjp(
     known = _forward(forward, shape)
     if known is not None:
         known = known[0].reshape(slope.shape), known[1]
-    found = engine.mean_vjp(problem, checked.reshape(len(checked), -1), slope, wrt, known)
+    columns = checked.reshape(len(checked), -1)
+    if device == "cuda":
+        found = engine.reductions_of(device).mean_vjp(problem, columns, slope, wrt)
+    else:
+        found = engine.mean_vjp(problem, columns, slope, wrt, known)
     if found.values is not None:
         found = found._replace(values=found.values.reshape(checked.shape))
     return _cast(found, np.float32 if problem.dtype == checked.dtype == np.float32 else np.float64)

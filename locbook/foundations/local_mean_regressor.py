@@ -42,6 +42,8 @@ class LocalMeanRegressor(RegressorMixin, BaseEstimator):
         The columns that the kernel looks at.
     empty : {"nan", "nearest", "mean", "raise"}
         Answer for a query without a neighbour; see :func:`locbook.local_mean`.
+    device : {"auto", "cpu", "cuda"}
+        Where predictions are computed; see :func:`locbook.local_mean`.
 
     Attributes
     ----------
@@ -76,6 +78,7 @@ class LocalMeanRegressor(RegressorMixin, BaseEstimator):
         shape: float | None = None,
         on: Any = None,
         empty: str = "nan",
+        device: str = "auto",
     ):
         self.kernel = kernel
         self.bandwidth = bandwidth
@@ -87,6 +90,7 @@ class LocalMeanRegressor(RegressorMixin, BaseEstimator):
         self.shape = shape
         self.on = on
         self.empty = empty
+        self.device = device
 
     def _make_kernel(self) -> Kernel:
         chosen = isinstance(self.bandwidth, str)
@@ -124,6 +128,7 @@ class LocalMeanRegressor(RegressorMixin, BaseEstimator):
             Naming the parameter.
         """
         check_option(self.empty, "empty", EMPTY)
+        engine.reductions_of(engine.choose_device(self.device))
         if isinstance(self.bandwidth, str):
             check_option(self.bandwidth, "bandwidth", METHODS)
         kernel = self._make_kernel()
@@ -170,7 +175,10 @@ class LocalMeanRegressor(RegressorMixin, BaseEstimator):
             ensure_all_finite="allow-nan" if self.kernel_.allows_nan else True,
         )
         answer = local_mean(
-            X, self.X_, self.y_, self.kernel_, sample_weight=self.sample_weight_, empty=self.empty
+            *(X, self.X_, self.y_, self.kernel_),
+            sample_weight=self.sample_weight_,
+            empty=self.empty,
+            device=self.device,
         )
         if index is None:
             return answer

@@ -29,7 +29,7 @@ def made(name, option):
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_reductions(name, option):
-    given, w, (_, _, values, labels) = made(name, option)
+    given, w, (q, x, values, labels) = made(name, option)
     some = w.sum(1) > 0
     assert some.sum() > len(w) // 2  # the kernels reach most queries, so the test is about something
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -38,6 +38,8 @@ def test_reductions(name, option):
         close(engine.classes(given, labels, 4), reference.classes(w, labels, 4))
         shares = np.where(some[:, None], w / w.sum(1, keepdims=True), 0.0)
     close(engine.normalized_weights(given), shares)
+    if option == "plain":
+        close(engine.dense_weights(KERNELS[name], q, x, log=False), reference.weights(KERNELS[name], q, x))
     levels = np.array([0.0, 0.3, 0.77, 1.0])
     expected = np.array([reference.quantile(w, values[:, 0], level) for level in levels]).T
     ours = engine.quantile(given, values[:, :1], levels)[:, 0]
