@@ -16,7 +16,8 @@ import numpy as np
 from .engine.gradients import ARGUMENTS
 from .foundations import local_mean as _local_mean
 from .foundations import local_mean_vjp
-from .kernels import Kernel, get_kernel
+from .kernels import Kernel
+from .kernels.constructors import make_kernel
 
 if TYPE_CHECKING:
     import torch
@@ -89,7 +90,7 @@ def local_mean(
             optimizer.step()
     """
     torch = _pytorch()
-    kernel = get_kernel(kernel)() if isinstance(kernel, str) else kernel
+    kernel = make_kernel(kernel) if isinstance(kernel, str) else kernel
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel must be a Kernel or a name, got {type(kernel).__name__}")
     n_leaves = sum(1 for _ in kernel.leaves())
@@ -157,15 +158,15 @@ def _function() -> Any:
                 *arrays, changed, sample_weight=weight, mask=_array(mask), return_log_sum=True
             )
             means = torch.from_numpy(found)
-            ctx.save_for_backward(means, *tensors)
-            ctx.settings = kernel, mask, same, log_sum
+            ctx.save_for_backward(means, mask, *tensors)
+            ctx.settings = kernel, same, log_sum
             return means
 
         @staticmethod
         def backward(ctx: Any, cotangent: Any) -> tuple:
             needed = ctx.needs_input_grad[3:]
-            means, *tensors = ctx.saved_tensors
-            slopes = LocalMeanGradient.apply(*ctx.settings, needed, means.detach(), cotangent, *tensors)
+            means, mask, *tensors = ctx.saved_tensors
+            slopes = LocalMeanGradient.apply(*ctx.settings, needed, means.detach(), mask, cotangent, *tensors)
             return None, None, None, *slopes
 
     class LocalMeanGradient(torch.autograd.Function):
@@ -175,11 +176,11 @@ def _function() -> Any:
         def forward(
             ctx: Any,  # noqa: ARG004
             kernel: Kernel,
-            mask: Any,
             same: bool,
             log_sum: np.ndarray,
             needed: tuple,
             means: Any,
+            mask: Any,
             cotangent: Any,
             *tensors: Any,
         ) -> tuple:

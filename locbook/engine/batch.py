@@ -11,6 +11,7 @@ of the kernel) means one problem: there the problems are taken one by one.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,8 @@ from .fused_sweep import BLOCK
 from .gradients import ARGUMENTS, LocalMeanGradient, mean_vjp, of_leaf
 from .panels import PANEL
 from .problem import Groups, Problem
-from .reductions import EMPTY, mean, mean_and_log_sum
+from .reach import check_prune, refuse_far
+from .reductions import EMPTY, EmptyNeighborhoodWarning, mean, mean_and_log_sum
 
 #: Kernels that look at coordinates only.
 _OF_COORDINATES = (
@@ -218,10 +220,12 @@ def _fill(array: np.ndarray, size: int) -> np.ndarray:
 
 
 def batch_mean(
-    batch: Batch, empty: str = "nan", *, prune: str | bool = "auto"
+    batch: Batch, empty: str = "nan", *, prune: str | bool = "auto", warn: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weighted means (*lead, m, p) and logarithms of the sums of the weights (*lead, m), float64."""
     check_option(empty, "empty", EMPTY)
+    prune = check_prune(prune)
+    refuse_far(batch.kernel, prune)
     lead, m, p = batch.lead, batch.queries.shape[-2], batch.values.shape[-1]
     if of_coordinates(batch.kernel):
         means, log_sums = (
@@ -232,8 +236,17 @@ def batch_mean(
         means, log_sums = np.empty((*lead, m, p)), np.empty((*lead, m))
         left = list(np.ndindex(lead))
     for index in left:
-        found = mean(batch.problem(index), batch.values[index], empty, prune=prune, with_log_sum=True)
+        problem = batch.problem(index)
+        found = mean(problem, batch.values[index], empty, warn=False, prune=prune, with_log_sum=True)
         means[index], log_sums[index] = found
+    lost = np.isnan(means[..., 0])
+    if warn and lost.any():
+        warnings.warn(
+            f"{lost.sum()} of {lost.size} queries have no sample with a positive weight "
+            f"(first: {tuple(int(k) for k in np.argwhere(lost)[0])}); their answer is NaN (empty={empty!r})",
+            EmptyNeighborhoodWarning,
+            stacklevel=3,
+        )
     return means, log_sums
 
 
@@ -253,7 +266,7 @@ def batch_vjp(
     forward : (means, log_sums), optional
         What :func:`batch_mean` gave.
     """
-    means, log_sums = batch_mean(batch) if forward is None else forward
+    means, log_sums = batch_mean(batch, warn=False) if forward is None else forward
     found = _vjp_end_to_end(batch, cotangent, means, log_sums)
     if found is None:
         each = [

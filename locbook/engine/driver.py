@@ -49,17 +49,18 @@ def make_state(m: int, n_sums: int = 0, n_order: int = 0) -> State:
     )
 
 
-def _contiguous(array: np.ndarray, dtype: type = np.float64) -> np.ndarray:
+def contiguous(array: np.ndarray, dtype: type = np.float64) -> np.ndarray:
     """A block that compiled code knows by one type: contiguous and writeable (it is not written)."""
     block = np.ascontiguousarray(array, dtype=dtype)
     return block if block.flags.writeable else block.copy()
 
 
-def _slices(size: int, step: int) -> list[slice]:
+def slices(size: int, step: int) -> list[slice]:
+    """Slices of ``step`` that cover ``range(size)``, the last one shorter."""
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
-def _multiplicity(reduction: int, problem: Problem, plan: Plan) -> tuple[np.ndarray, float]:
+def multiplicities(reduction: int, problem: Problem, plan: Plan) -> tuple[np.ndarray, float]:
     """Of the samples, or its logarithm, empty where all are 1; and the power of two that was taken out."""
     weight = problem.sample_weight
     if weight is None:
@@ -124,7 +125,7 @@ def run(
         chunk = max(1, CHUNK // (PANEL * tile * max(d + p, 1)))
         chunk *= PANEL * tile
     block = max(1, min(block, -(-m // get_num_threads())))
-    multiplicity, unit = _multiplicity(reduction, problem, plan)
+    multiplicity, unit = multiplicities(reduction, problem, plan)
     no_values, no_labels = np.empty((1, 0)), np.empty(0, np.int64)
     parents, dimensions = (no_labels, no_labels) if monomials is None else monomials
     reduce = None
@@ -135,7 +136,7 @@ def run(
     def walk(start: int, rows: slice | np.ndarray, columns: np.ndarray | slice, packed: tuple) -> int:
         """The queries of a task, from ``start`` in their order, and one packed chunk."""
         ids, panels, sample_data, weights, known, codes = packed
-        query_ids = _contiguous(problem.query_ids[rows], np.int64)
+        query_ids = contiguous(problem.query_ids[rows], np.int64)
         count = len(query_ids)
         queries = np.empty((-(-count // vectors.ROWS) * vectors.ROWS, d))
         queries[:count] = problem.queries[rows]
@@ -145,7 +146,7 @@ def run(
             masks[k] = mask[rows][:, columns]
         parts = [part[rows] for part in (state.shift, state.total, state.sums, state.order)]
         given = (
-            *(reduction, addresses, plan.program, queries, query_ids, _contiguous(plan.query_data[:, rows])),
+            *(reduction, addresses, plan.program, queries, query_ids, contiguous(plan.query_data[:, rows])),
             *(panels, len(ids), ids, sample_data, masks, weights, known, codes, parents, dimensions),
         )
         if pruned is None:
@@ -159,21 +160,21 @@ def run(
         ids = (
             np.arange(columns.start, columns.stop)
             if isinstance(columns, slice)
-            else _contiguous(columns, np.int64)
+            else contiguous(columns, np.int64)
         )
         some = no_values[:, :0].repeat(len(ids), 0) if values is None else values[columns]
         return (
             ids,
             pack(problem.samples[columns], np.float64),
-            _contiguous(plan.sample_data[:, columns]),
-            _contiguous(multiplicity[columns]) if multiplicity.size else multiplicity,
+            contiguous(plan.sample_data[:, columns]),
+            contiguous(multiplicity[columns]) if multiplicity.size else multiplicity,
             pack(some, np.float64, fill=0.0),
-            no_labels if labels is None else _contiguous(labels[columns], np.int64),
+            no_labels if labels is None else contiguous(labels[columns], np.int64),
         )
 
     def walk_all(columns: np.ndarray | slice) -> int:
         now = packed(columns)
-        return sum(run_tasks(lambda rows: walk(rows.start, rows, columns, now), _slices(m, block)))
+        return sum(run_tasks(lambda rows: walk(rows.start, rows, columns, now), slices(m, block)))
 
     def walk_groups(some: slice) -> int:
         """The problems of a task."""
@@ -187,7 +188,7 @@ def run(
             for g in range(count):
                 masks[g, k, : groups.m] = mask[np.unravel_index(some.start + g, groups.lead)]
         parts = state.shift[rows], state.total[rows], state.sums[rows]
-        queries = _contiguous(problem.queries[rows])
+        queries = contiguous(problem.queries[rows])
         return grouped_sweep(
             *(
                 reduction,
@@ -214,14 +215,14 @@ def run(
             bad = sum(
                 run_tasks(
                     lambda some: walk(some.start, pruned.queries[some], pruned.samples, now),
-                    _slices(m, block),
+                    slices(m, block),
                 )
             )
         elif reduction == DIAGONAL:  # a block meets its own rows only
-            blocks = _slices(m, min(block, 64))
+            blocks = slices(m, min(block, 64))
             bad = sum(run_tasks(lambda rows: walk(rows.start, rows, rows, packed(rows)), blocks))
         else:
-            bad = sum(walk_all(some if order is None else order[some]) for some in _slices(n, chunk))
+            bad = sum(walk_all(some if order is None else order[some]) for some in slices(n, chunk))
     except Exception as error:
         if not plan.users:
             raise

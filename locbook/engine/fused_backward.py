@@ -7,10 +7,11 @@ With the weights :math:`w_{ij}` of the fused kernel, their sums :math:`Z_i`, the
     T_{ij} = \tfrac{c_i}{Z_i} \cdot (v_j - y_i), \quad A_{ij} = w_{ij} T_{ij} = \frac{\partial L}{\partial\log w_{ij}},
     \quad \sum_i w_{ij} \tfrac{c_i}{Z_i}, \quad \sum_i A_{ij}\, q_i, \quad \sum_j A_{ij}\, x_j :
 
-products of matrices all, for which there are kernels (:mod:`locbook.engine.scores`, :mod:`locbook.engine.values`). As
-:math:`\sum_j A_{ij} = 0`, the gradient of a softmax of temperature :math:`\tau` is :math:`\sum_j A_{ij} x_j / \tau` for
-the query and :math:`\sum_i A_{ij} q_i / \tau` for the sample; that of a Gaussian, with :math:`1/h^2` for
-:math:`1/\tau`, the same and :math:`\sum_i A_{ij} (q_i - x_j) / h^2`. The parameter's follows from the other two by
+products of matrices all, for which there are kernels (:mod:`locbook.engine.scores`, :mod:`locbook.engine.values`). The
+gradient of a softmax of temperature :math:`\tau` is :math:`\sum_j A_{ij} x_j / \tau` for the query and
+:math:`\sum_i A_{ij} q_i / \tau` for the sample; that of a Gaussian is :math:`\sum_j A_{ij} (x_j - q_i) / h^2` and
+:math:`\sum_i A_{ij} (q_i - x_j) / h^2`. (:math:`\sum_j A_{ij}` is 0, but not where means are rounded: a column of ones
+beside x finds what is left.) The parameter's follows from the other two by
 Euler's theorem: nothing changes if coordinates and bandwidth grow alike, so
 :math:`h\,\partial_h L = -\sum_i q_i\cdot\partial_{q_i} L - \sum_j x_j\cdot\partial_{x_j} L`.
 
@@ -29,7 +30,7 @@ import numpy as np
 
 from ..kernels.bandwidth import VaryingBandwidth
 from .fused import weigh_address
-from .leaf import FLOAT32_ERROR, LOG2_E, Leaf, as_leaf, fits_float32, float32_error
+from .leaf import FLOAT32_ERROR, LOG2_E, Leaf, around_middle, as_leaf, fits_float32, float32_error
 from .panels import PANEL, pack, pack_rows, unpack
 from .parts import call, jit
 from .pool import run_tasks
@@ -37,7 +38,7 @@ from .problem import Problem
 from .reach import coordinates, some_columns
 from .scores import PRODUCT, scores_address
 from .values import sample_sums_address, values_address
-from .vectors import ROWS, VALUE_ROWS, VECTOR_BYTES
+from .vectors import ENABLED, ROWS, VALUE_ROWS, VECTOR_BYTES
 
 #: Queries that both kernels divide; queries and panels of a tile.
 UNIT = math.lcm(ROWS, VALUE_ROWS)
@@ -45,7 +46,7 @@ BLOCK, PANELS = 4 * UNIT, 4
 #: Most queries that pass the tasks at once, and most tasks.
 PASSING, TASKS = 21 * BLOCK, 32
 #: Most bandwidths from the centre to the farthest point.
-SPREAD = {"float32": 1e2, "float64": 1e5}
+SPREAD = {"float32": 2e1, "float64": 1e4}
 #: Largest values and cotangents.
 LARGEST = {"float32": 1e12, "float64": 1e100}
 
@@ -67,8 +68,8 @@ class Samples(NamedTuple):
     panels, bias, factors
         As in :class:`locbook.engine.fused_sweep.Samples`.
     values : array, shape (panels, p, PANEL)
-    points : array, shape (panels, d, PANEL), or (panels, PANEL, d to the next W)
-        Coordinates less their centre, by factor.
+    points : array, shape (panels, e, PANEL), or (panels, PANEL, e to the next W)
+        Coordinates less their centre, by factor, and for a Gaussian 1: e is d or d + 1.
     value_sums, point_sums : arrays of float64, shapes (panels, p, PANEL) and (panels, d + 1, PANEL)
         The answer: for each sample the sums over the queries; the last column is that of ``A``.
     """
@@ -149,7 +150,7 @@ def fused_backward(parts, samples, queries, room, by_row, of_queries):
     room : Scratch
     by_row : bool
         Whether ``samples.points`` are stored so.
-    of_queries : array of float64, shape (b, d)
+    of_queries : array of float64, shape (b, e)
         The answer: :math:`\sum_j A_{ij} x_j`.
     """
     panels = samples.panels.shape[0]
@@ -228,7 +229,7 @@ def fused_vjp(
     log_sums, means : arrays, shapes (m,) and (m, p)
         What the reductions gave.
     """
-    leaf = as_leaf(problem)
+    leaf = as_leaf(problem) if ENABLED else None
     varies = any(isinstance(getattr(k, "bandwidth", None), VaryingBandwidth) for k in problem.kernel.leaves())
     if leaf is None or leaf.root or varies or not np.isfinite(log_sums).all():
         return None
@@ -260,9 +261,9 @@ def _moderate(
         if not fits_float32(problem, leaf, _bias(problem)).all():
             return None
     x, q = (coordinates(a, leaf.columns) for a in (problem.samples, problem.queries))
-    if leaf.kind == PRODUCT:
-        return q, x
     center = x.mean(axis=0)
+    if leaf.kind == PRODUCT:  # what a query gets does not change if all samples are moved
+        return q, x - center
     x, q = (x - center) * leaf.factors, (q - center) * leaf.factors
     farthest = max(np.abs(x).max(), np.abs(q).max())
     return (q, x) if farthest * math.sqrt(_rate(leaf)) <= SPREAD[dtype] else None
@@ -303,10 +304,11 @@ def _backward(
     exponents = (log_sums - leaf.offset) * LOG2_E
     shift = np.floor(exponents)  # the rest is exact as well
     pull = cotangent / np.exp2(exponents - shift)[:, None]
-    middle = np.median(values[:: -(-n // 999)], axis=0)  # values around it keep their digits in float32
-    level = np.einsum("ij,ij->i", pull, means - middle)
+    values, of_queries = around_middle(problem, values)  # values around it keep their digits in float32
+    level = np.einsum("ij,ij->i", pull, means - of_queries)
     lanes = VECTOR_BYTES // number.itemsize
-    by_row = d >= lanes
+    sought = x if leaf.kind == PRODUCT else np.column_stack([x, np.ones(n)])
+    by_row = sought.shape[1] >= lanes
     parts = Parts(
         weigh_address(dtype, leaf.kind, False, 0, True),
         scores_address(dtype, PRODUCT),
@@ -318,15 +320,16 @@ def _backward(
         panels,
         pack(_bias(problem)[:, None], number, fill=-np.inf)[:, 0],
         leaf.factors.astype(number),
-        pack(values - middle, number, fill=0.0),
-        pack_rows(x, number, lanes) if by_row else pack(x, number, fill=0.0),
+        pack(values, number, fill=0.0),
+        pack_rows(sought, number, lanes) if by_row else pack(sought, number, fill=0.0),
         np.zeros((len(panels), p, PANEL)),
         np.zeros((len(panels), d + 1, PANEL)),
     )
 
     def whole(array: np.ndarray, fill: float | None = None) -> np.ndarray:
         last = array[-1:] if fill is None else np.full((1, *array.shape[1:]), fill)
-        return np.concatenate([array, np.repeat(last, -m % UNIT, axis=0)], dtype=number)
+        joined = np.concatenate([array, np.repeat(last, -m % UNIT, axis=0)], dtype=number)
+        return np.ascontiguousarray(joined)  # joined Fortran arrays are one
 
     every = Queries(
         whole(some_columns(problem.queries, leaf.columns)),
@@ -340,13 +343,13 @@ def _backward(
     def task(own: slice, rows: slice) -> np.ndarray:
         some = Samples(*(a if a is samples.factors else a[own] for a in samples))
         passing = Queries(*(a[rows] for a in every))
-        sums, room = np.zeros((len(passing.slope), d)), make_scratch(some, by_row)
+        sums, room = np.zeros((len(passing.slope), sought.shape[1])), make_scratch(some, by_row)
         fused_backward(parts, some, passing, room, by_row, sums)
         some.value_sums[:] += room.value_sums
         some.point_sums[:] += room.point_sums
         return sums
 
-    queries = np.zeros((len(every.slope), d))
+    queries = np.zeros((len(every.slope), sought.shape[1]))
     if problem.groups is None:  # tasks by the data alone: the same bits for any number of threads
         of_task = -(-len(panels) // min(TASKS, len(panels)))
         dealt = [slice(first, first + of_task) for first in range(0, len(panels), of_task)]
@@ -362,11 +365,13 @@ def _backward(
                 lambda g: task(slice(g * each, (g + 1) * each), slice(g * size, (g + 1) * size)), groups
             )
         )
-    queries, of_values = queries[:m], unpack(samples.value_sums, n)
+    queries = queries[:m]
+    of_values = unpack(samples.value_sums, n)
     of_points = unpack(samples.point_sums, n)
     by_samples, log_weight = of_points[:, :d], of_points[:, d]
     if leaf.kind != PRODUCT:
         by_samples = by_samples - x * log_weight[:, None]
+        queries = queries[:, :d] - q * queries[:, d:]
     queries, by_samples = _rate(leaf) * queries, _rate(leaf) * by_samples
     log_width = -(q * queries).sum(axis=0)
     if leaf.kind != PRODUCT:

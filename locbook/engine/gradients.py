@@ -15,7 +15,7 @@ their order: the same bits for any number of threads. All of it is computed in f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -27,14 +27,14 @@ from ..kernels.base import Kernel
 from ..kernels.metrics import MATRIX
 from . import backward as g
 from . import program as p
-from .driver import TILE, _contiguous, _multiplicity, _slices
+from .driver import TILE, contiguous, multiplicities, slices
 from .fused_backward import Sums, fused_vjp
 from .panels import PANEL, pack, unpack
 from .parts import address
 from .plan import Plan, make_plan
 from .pool import run_tasks
 from .problem import Problem
-from .reductions import _fallback_kernel, mean
+from .reductions import fallback_kernel, mean
 from .slopes import SMOOTH, pull_address, slope_address, user_slope_address
 from .sweep import SUM
 from .vectors import whole_rows
@@ -70,7 +70,7 @@ class LocalMeanGradient(NamedTuple):
 
 
 @dataclass
-class _Places:
+class Places:
     """Where sums stand, and how many there are so far: for each query, for each sample, for all."""
 
     queries: int
@@ -78,6 +78,7 @@ class _Places:
     numbers: int
 
     def take(self, name: str, count: int) -> int:
+        """Room for ``count`` sums more; returns where it begins."""
         start = getattr(self, name)
         setattr(self, name, start + count)
         return start
@@ -119,20 +120,51 @@ def mean_vjp(
         forward = mean(problem, values, "nan", warn=False, with_log_sum=True)
     means, log_sums = forward
     alone = np.isneginf(log_sums)
-    cotangent = _known(cotangent, ~np.isnan(means).any(axis=1))
+    # without a weight a mean is a limit where the kernel is positive everywhere, else it is a policy's
+    known = ~np.isnan(means).any(axis=1) & (~alone | (problem.kernel.full_support and problem.mask is None))
+    cotangent = known_cotangent(cotangent, known)
     sums = fused_vjp(problem, values, cotangent, log_sums, means)
     if sums is not None:
         return of_leaf(problem, sums, wrt)
     problem, values = _in_float64(problem), values.astype(np.float64, copy=False)
     cotangent = cotangent.astype(np.float64, copy=False)
+
+    def run(plan: Plan, nodes: np.ndarray, leaves: list[tuple[Kernel, int]], places: Places) -> tuple:
+        totals = np.where(alone, np.inf, log_sums)
+        return _run(problem, plan, nodes, places, values, cotangent, means, totals)
+
+    def again(few: Problem, rows: np.ndarray) -> LocalMeanGradient:
+        return mean_vjp(few, values, cotangent[rows], ("values", "sample_weight"))
+
+    limit = np.flatnonzero(alone & known)
+    return _asked(through_program(problem, values.shape[1], limit, wrt, run, again), wrt)
+
+
+def through_program(
+    problem: Problem, width: int, limit: np.ndarray, wrt: tuple[str, ...], run: Callable, again: Callable
+) -> tuple:
+    """The derivatives of any kernel, by the program.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of the host.
+    width : int
+        Columns of values.
+    limit : array of int64
+        Queries whose weights underflow, so that their mean is that of the nearest.
+    wrt : tuple of str
+    run : callable
+        ``run(plan, nodes, leaves, places)`` gives all sums: of the queries, of the samples, and of both together.
+    again : callable
+        ``again(problem, rows)`` gives the gradient by values and multiplicities of these queries under another kernel.
+    """
     m, d = problem.queries.shape
     plan = make_plan(problem)
-    places = _Places(0, values.shape[1] + 1, 0)
+    places = Places(0, width + 1, 0)
     leaves = list(_leaves(problem.kernel, plan))
     nodes = _nodes(problem, plan, leaves, places, wrt)
-    of_queries, of_samples, numbers = _run(
-        problem, plan, nodes, places, values, cotangent, means, np.where(alone, np.inf, log_sums)
-    )
+    of_queries, of_samples, numbers = run(plan, nodes, leaves, places)
     queries, samples = np.zeros((m, d)), np.zeros((len(problem.samples), d))
     kernel = []
     for leaf, k in leaves:
@@ -143,13 +175,11 @@ def mean_vjp(
             if (plan.measured_to.get(k, _NOWHERE) >= 0).any():
                 _through_bandwidth(problem, plan, leaf, k, node, of_queries, of_samples, queries, samples)
         kernel.append(_of_parameter(leaf, node, of_queries, of_samples, numbers))
-    of_values, of_weight = of_samples[:, : values.shape[1]], of_samples[:, values.shape[1]]
-    limit = np.flatnonzero(alone & ~np.isnan(means).any(axis=1))
-    if limit.size:  # the weights underflow, and the mean is that of the nearest
-        nearest = problem.rows(limit, _fallback_kernel(problem.kernel, "nearest"))
-        rest = mean_vjp(nearest, values, cotangent[limit], ("values", "sample_weight"))
+    of_values, of_weight = of_samples[:, :width], of_samples[:, width]
+    if limit.size:
+        rest = again(problem.rows(limit, fallback_kernel(problem.kernel, "nearest")), limit)
         of_values, of_weight = of_values + rest.values, of_weight + rest.sample_weight
-    return _asked((queries, samples, of_values, of_weight, tuple(kernel)), wrt)
+    return queries, samples, of_values, of_weight, tuple(kernel)
 
 
 def _asked(found: tuple, wrt: tuple[str, ...]) -> LocalMeanGradient:
@@ -177,7 +207,7 @@ def of_leaf(problem: Problem, sums: Sums, wrt: tuple[str, ...]) -> LocalMeanGrad
     return _asked((queries, samples, sums.values, weight, (parameter,)), wrt)
 
 
-def _known(cotangent: np.ndarray, known: np.ndarray) -> np.ndarray:
+def known_cotangent(cotangent: np.ndarray, known: np.ndarray) -> np.ndarray:
     """The cotangent, 0 for queries that have no mean; NaN for another query is an error."""
     broken = np.isnan(cotangent).any(axis=1)
     if (broken & known).any():
@@ -216,7 +246,7 @@ def _leaves(kernel: Kernel, plan: Plan) -> Iterator[tuple[Kernel, int]]:
 
 
 def _nodes(
-    problem: Problem, plan: Plan, leaves: list[tuple[Kernel, int]], places: _Places, wrt: tuple[str, ...]
+    problem: Problem, plan: Plan, leaves: list[tuple[Kernel, int]], places: Places, wrt: tuple[str, ...]
 ) -> np.ndarray:
     """For each step its operands, and what the gradient computes there."""
     steps = plan.program.steps
@@ -269,7 +299,7 @@ def _mark_whole(nodes: np.ndarray, plan: Plan, leaves: list[tuple[Kernel, int]])
         nodes[kinds > p.CONSTANT, g.WHOLE] = 1
 
 
-def _make_room(leaf: Kernel, node: np.ndarray, places: _Places, size: int) -> None:
+def _make_room(leaf: Kernel, node: np.ndarray, places: Places, size: int) -> None:
     """Places for the sums of a leaf's parameter."""
     if isinstance(leaf, base.RadialKernel):
         node[g.BY_COLUMN] = int(np.ndim(leaf.ruler) > 0)
@@ -320,7 +350,7 @@ def _through_bandwidth(
     numbers = plan.program.numbers[step[p.NUMBER_START] + 2 :]
     here, there = np.zeros((len(rows), len(columns))), np.zeros((len(panels), len(columns), PANEL))
     g.pull_pairs(
-        *(int(node[g.PULL]), _contiguous(points), panels, columns, numbers[: len(columns)]),
+        *(int(node[g.PULL]), contiguous(points), panels, columns, numbers[: len(columns)]),
         *(numbers[len(columns) :][: step[p.PARAMETER_COUNT]], squared),
         *(np.where(rows >= 0, -sums / squared, 0.0), here, there),
     )
@@ -378,7 +408,7 @@ def _run(
     problem: Problem,
     plan: Plan,
     nodes: np.ndarray,
-    places: _Places,
+    places: Places,
     values: np.ndarray,
     cotangent: np.ndarray,
     means: np.ndarray,
@@ -391,7 +421,7 @@ def _run(
     tasks = int(np.clip(NUMBERS // max(places.numbers, 1), 1, min(TASKS, panels)))
     of_task = -(-panels // tasks) * PANEL
     per_tile = int(np.clip(TILE // (PANEL * max(d, values.shape[1], 1)), 1, MOST_PANELS))
-    copies, unit = _multiplicity(SUM, problem, plan)
+    copies, unit = multiplicities(SUM, problem, plan)
 
     def packed(columns: slice) -> _Samples:
         x = pack(problem.samples[columns], np.float64)
@@ -399,21 +429,21 @@ def _run(
             columns,
             x,
             np.arange(columns.start, columns.stop),
-            _contiguous(plan.sample_data[:, columns]),
+            contiguous(plan.sample_data[:, columns]),
             pack(copies[columns, None], np.float64).ravel() if copies.size else copies,
             pack(values[columns], np.float64, fill=0.0),
             np.zeros((len(x), places.samples, PANEL)),
             np.zeros(places.numbers),
         )
 
-    dealt = [packed(columns) for columns in _slices(n, of_task)]
+    dealt = [packed(columns) for columns in slices(n, of_task)]
     evaluate = address(p.evaluate, *p.EVALUATE_PART)
     of_queries = np.zeros((m, places.queries))
-    for block in _slices(m, BLOCK):
-        queries = whole_rows(_contiguous(problem.queries[block]))
-        ids = _contiguous(problem.query_ids[block], np.int64)
-        data = _contiguous(plan.query_data[:, block])
-        known = [_contiguous(x[block]) for x in (cotangent, means)]
+    for block in slices(m, BLOCK):
+        queries = whole_rows(contiguous(problem.queries[block]))
+        ids = contiguous(problem.query_ids[block], np.int64)
+        data = contiguous(plan.query_data[:, block])
+        known = [contiguous(x[block]) for x in (cotangent, means)]
         totals = log_sums[block] if plan.program.log else log_sums[block] - np.log(unit)
 
         def task(

@@ -70,8 +70,8 @@ class Leaf:
 
 
 def as_leaf(problem: Problem) -> Leaf | None:
-    """The leaf that a problem's kernel is; None if it is another kernel, or the vector path is off."""
-    if not vectors.ENABLED or problem.mask is not None:
+    """The leaf that a problem's kernel is; None if it is another kernel, or under a mask."""
+    if problem.mask is not None:
         return None
     kernel, offset = problem.kernel, 0.0
     while isinstance(kernel, base.ScaledKernel):
@@ -125,9 +125,9 @@ def stream(
         if problem.groups is not None:  # all or none
             good[:] = good.all()
         # values around a middle of their own keep their digits in float32
-        middle = np.median(values[:: -(-len(values) // 999)], axis=0) if values.shape[1] else values[0]
-        shift, total, sums = part = _sums(problem, leaf, values - middle, bias, "float32", rows[good], prune)
-        sums += total[:, None] * middle
+        around, middle = around_middle(problem, values)
+        shift, total, sums = part = _sums(problem, leaf, around, bias, "float32", rows[good], prune)
+        sums += total[:, None] * (middle if len(middle) == 1 else middle[good])
         near = float32_error(np.abs(shift) + 16.0, len(leaf.columns)) <= FLOAT32_ERROR
         fine = near & (total > 0) & np.isfinite(total) & np.isfinite(sums).all(axis=1)
         if problem.groups is not None:
@@ -145,6 +145,15 @@ def stream(
         ):
             whole[rows] = some
     return found[0] / LOG2_E + leaf.offset, found[1], found[2]
+
+
+def around_middle(problem: Problem, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values less a middle of theirs, and the middle: (1, p), or (m, p) where each problem has its own; float64."""
+    groups = 1 if problem.groups is None else math.prod(problem.groups.lead)
+    parts = values.reshape(groups, -1, values.shape[1])
+    middle = np.median(parts[:, :: -(-parts.shape[1] // 999)], axis=1).astype(np.float64)
+    around = (parts - middle[:, None]).reshape(values.shape)
+    return around, middle if groups == 1 else np.repeat(middle, problem.groups.queries, axis=0)
 
 
 def float32_error(exponent: np.ndarray, d: int) -> np.ndarray:

@@ -291,10 +291,10 @@ def _(kernel: base.RelativeBiasKernel, builder: _Builder) -> None:
     columns = kernel.columns(builder.problem.queries.shape[1])
     for name in ("queries", "samples"):
         times = getattr(builder.problem, name)[:, columns[0]]
-        wrong = times != np.floor(times)
+        wrong = (times != np.floor(times)) | (np.abs(times) > 2**53)
         if wrong.any():
             raise ValueError(
-                f"{name}: column {columns[0]} must hold whole times for a bias by offset, "
+                f"{name}: column {columns[0]} must hold whole times up to 2**53 for a bias by offset, "
                 f"got {times[np.argmax(wrong)]} in row {int(np.argmax(wrong))}"
             )
     start = builder.number(kernel.first, kernel.bias)

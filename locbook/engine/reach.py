@@ -155,6 +155,12 @@ def coordinates(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return block if block.flags.writeable else block.copy()
 
 
+def refuse_far(kernel: base.Kernel, prune: str | bool) -> None:
+    """Refuse ``prune=True`` for a kernel that reaches every sample."""
+    if prune is True and not _fades(kernel):
+        raise ValueError(f"prune=True: kernel {kernel!r} reaches every sample")
+
+
 def check_prune(prune: str | bool) -> str | bool:
     """``"auto"``, True or False; a ValueError for anything else."""
     if isinstance(prune, (bool, np.bool_)):
@@ -178,8 +184,7 @@ def put_in_order(
         return None
     m, n = len(problem.queries), len(problem.samples)
     if reach is None:
-        if prune != "auto" and not _fades(problem.kernel):
-            raise ValueError(f"prune=True: kernel {problem.kernel!r} reaches every sample")
+        refuse_far(problem.kernel, prune)
         return None
     d = len(reach.columns)
     auto = prune == "auto"

@@ -18,6 +18,7 @@ nearest samples or by all of them, and the same reduction runs again.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -91,7 +92,7 @@ def _largest(array: np.ndarray) -> float:
     return max(-float(np.fmin.reduce(array, axis=None)), float(np.fmax.reduce(array, axis=None)))
 
 
-def _check_range(problem: Problem, rows: slice | np.ndarray = slice(None)) -> None:
+def check_range(problem: Problem, rows: slice | np.ndarray = slice(None)) -> None:
     """Refuse coordinates whose squares no float holds."""
     if max(_largest(problem.queries[rows]), _largest(problem.samples)) > LARGEST:
         raise ValueError(
@@ -108,7 +109,8 @@ def _restrictions(kernel: Kernel, inner: Kernel) -> Kernel:
     return inner.masked(kernel.mask) if isinstance(kernel, base.MaskedKernel) else inner
 
 
-def _fallback_kernel(kernel: Kernel, empty: str) -> Kernel:
+def fallback_kernel(kernel: Kernel, empty: str) -> Kernel:
+    """The kernel that answers for a query without a neighbour, under the restrictions of the first."""
     if empty == "mean":
         return _restrictions(kernel, base.ConstantKernel(1.0))
     leaf = _distance_leaf(kernel)
@@ -153,11 +155,11 @@ def fill_empty(
         policies.insert(0, "nearest")
     for policy in policies:
         if len(rows):
-            answer[rows] = again(problem.rows(rows, _fallback_kernel(kernel, policy)))
+            answer[rows] = again(problem.rows(rows, fallback_kernel(kernel, policy)))
             rows = rows[np.isnan(answer[rows]).reshape(len(rows), -1).any(axis=1)]
     if not len(rows):
         return answer
-    _check_range(problem, rows)
+    check_range(problem, rows)
     message = (
         f"{len(rows)} of {problem.n_queries} queries have no sample with a positive weight "
         f"(first: row {problem.query_ids[rows[0]]})"
@@ -182,7 +184,7 @@ def _sums(
     By the fused path where the kernel is one exponential leaf (a Gaussian, say) and there are vectors, else, and for
     queries beyond its range, by the program.
     """
-    leaf = as_leaf(problem)
+    leaf = as_leaf(problem) if ENABLED else None
     if leaf is None:
         return _program_sums(problem, values, prune, **sizes)
     found = stream(problem, leaf, values, prune)
@@ -218,18 +220,27 @@ def _moderate(weight: np.ndarray | None) -> bool:
     return weight is None or bool(((weight == 0) | ((weight > 1e-100) & (weight < 1e100))).all())
 
 
-def _units(values: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
-    """Powers of two that bring each column into the range where no product with a weight, and no sum, is lost.
+def _units(problem: Problem, values: np.ndarray) -> np.ndarray | None:
+    """Powers of two, by problem and column, that bring each into the range where no product and no sum is lost.
 
     None where all columns are there already.
     """
     if not values.size:
         return None
-    largest = np.maximum(-values.min(axis=0).astype(np.float64), values.max(axis=0))
-    wide = 1e9 if dtype == np.float32 else 1e100
+    groups = 1 if problem.groups is None else math.prod(problem.groups.lead)
+    parts = values.reshape(groups, -1, values.shape[1])
+    largest = np.maximum(-parts.min(axis=1).astype(np.float64), parts.max(axis=1))
+    wide = 1e9 if problem.dtype == np.float32 else 1e100
     if ((largest == 0) | ((1 / wide < largest) & (largest < wide))).all():
         return None
     return np.where(largest > 0, 2.0 ** np.minimum(np.frexp(largest)[1], 1023), 1.0)
+
+
+def _of_rows(units: np.ndarray, problem: Problem, *, samples: bool) -> np.ndarray:
+    """The units of each sample or query; one row where there is one problem."""
+    if problem.groups is None:
+        return units
+    return np.repeat(units, problem.groups.samples if samples else problem.groups.queries, axis=0)
 
 
 def _taking_part(problem: Problem, values: np.ndarray) -> np.ndarray:
@@ -260,7 +271,7 @@ def log_sum(problem: Problem, *, prune: str | bool = "auto", **sizes: int) -> np
     """Logarithm of the sum of the weights, shape (m,), float64; ``-inf`` where all are 0."""
     answer = mean_and_log_sum(problem, np.empty((len(problem.samples), 0)), prune, **sizes)[1]
     if problem.kernel.full_support and np.isneginf(answer).any():
-        _check_range(problem)
+        check_range(problem)
     return answer
 
 
@@ -268,15 +279,15 @@ def mean_and_log_sum(
     problem: Problem, values: np.ndarray, prune: str | bool = "auto", **sizes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weighted means, shape (m, p), NaN where all weights are 0, and what :func:`log_sum` gives; float64."""
-    units = _units(values, problem.dtype)
-    scaled = values if units is None else values / units
+    units = _units(problem, values)
+    scaled = values if units is None else values / _of_rows(units, problem, samples=True)
     low, high = _range(problem, scaled)
     scale, total, sums = _sums(problem, scaled, prune, **sizes)
     # whatever rounding does, a mean stays among the values
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(total[:, None] > 0, np.clip(sums / total[:, None], low, high), np.nan)
         logarithms = np.where(total > 0, scale + np.log(total), -np.inf)
-    return means if units is None else means * units, logarithms
+    return means if units is None else means * _of_rows(units, problem, samples=False), logarithms
 
 
 def mean(
@@ -458,7 +469,7 @@ def nearest(
         problem, columns, as_metric(metric), k, masks, hollow=exclude_self, prune=prune, **sizes
     )
     if np.isneginf(scores).any():
-        _check_range(problem)
+        check_range(problem)
     return Neighbors(np.sqrt(np.maximum(-scores, 0.0)), rows)
 
 

@@ -294,4 +294,5 @@ largest = _largest if ENABLED else njit(error_model="numpy")(_largest_plain)
 def whole_rows(queries: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
     """A contiguous copy of the queries, the last one repeated to a multiple of ROWS."""
     missing = -len(queries) % ROWS
-    return np.concatenate([queries, np.repeat(queries[-1:], missing, axis=0)], dtype=dtype)
+    whole = np.concatenate([queries, np.repeat(queries[-1:], missing, axis=0)], dtype=dtype)
+    return np.ascontiguousarray(whole)  # joined Fortran arrays are one

@@ -133,8 +133,10 @@ def select_bandwidth(
         raise ValueError(f"kernel {problem.kernel!r} has no one fixed bandwidth to choose")
     unit = ruler if isinstance(ruler, np.ndarray) else 1.0
     low, high = _default_bounds(problem, unit) if bounds is None else _checked_bounds(bounds)
+    size = size_of(flat)
+    flat = flat / size
     if method == "gradient":
-        return _follow_gradient(problem, flat, unit, low, high, n_grid)
+        return _of_size(_follow_gradient(problem, flat, unit, low, high, n_grid), size, method)
     tried: dict[float, float] = {}
 
     def score(step: float) -> float:
@@ -160,7 +162,7 @@ def select_bandwidth(
     factor = float(bandwidths[chosen])
     bandwidth = factor * unit
     margin = 1e-3 * width
-    return BandwidthSelection(
+    found = BandwidthSelection(
         bandwidth,
         float(scores[chosen]),
         problem.kernel.with_bandwidth(bandwidth),
@@ -168,6 +170,25 @@ def select_bandwidth(
         scores,
         not margin < math.log(factor / low) < width - margin,
     )
+    return _of_size(found, size, method)
+
+
+def size_of(values: np.ndarray) -> float:
+    """A power of two by which values are divided, so that their squares stay among the floats."""
+    largest = float(np.abs(values).max())
+    return 1.0 if largest == 0 or 1e-100 < largest < 1e100 else 2.0 ** float(np.frexp(largest)[1] - 1)
+
+
+def _of_size(found: BandwidthSelection, size: float, method: str) -> BandwidthSelection:
+    """The scores of the values, from those of the values over ``size``."""
+    if size == 1.0:
+        return found
+    if method == "aicc":  # a logarithm
+        more = 2.0 * math.log(size)
+        return found._replace(score=found.score + more, scores=found.scores + more)
+    with np.errstate(over="ignore", under="ignore"):
+        scores = found.scores * size * size
+        return found._replace(score=float(np.float64(found.score) * size * size), scores=scores)
 
 
 def _best_of_grid(

@@ -57,6 +57,7 @@ def local_mean_vjp(
         faster.
     forward : (means, log_sum), optional
         What :func:`local_mean` gave for the same arguments with ``return_log_sum=True``; it is computed otherwise.
+        float32 means that are large beside their differences cost digits.
     device : {"auto", "cpu", "cuda"}
         Where to compute, as in :func:`local_mean`; on a card ``forward`` is not used.
 
@@ -104,9 +105,11 @@ def local_mean_vjp(
     >>> bool(abs(bandwidth / lb.select_bandwidth(x, y).bandwidth - 1) < 0.001)
     True
     """
+    if isinstance(wrt, str) or not np.iterable(wrt):
+        raise TypeError(f"wrt must be a tuple of names, got {wrt!r}")
+    wrt = tuple(wrt)
     for name in wrt:
         check_option(name, "wrt", ARGUMENTS)
-    wrt = tuple(wrt)
     device = engine.choose_device(
         device, queries=queries, samples=samples, values=values, cotangent=cotangent
     )
@@ -124,13 +127,13 @@ def local_mean_vjp(
         batch = Batch.check(queries, samples, values, kernel, sample_weight=sample_weight, mask=mask)
         shape = (*batch.queries.shape[:-1], batch.values.shape[-1])
         slope = _of_shape(cotangent, "cotangent", shape)
-        found = engine.batch_vjp(batch, slope, wrt, _forward(forward, shape))
+        found = engine.batch_vjp(batch, slope, wrt, _forward(forward, shape, shape[:-1]))
         return _cast(found, batch.dtype)
     problem = Problem.check(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
     checked = problem.values(values)
     shape = (len(problem.queries), *checked.shape[1:])
     slope = _of_shape(cotangent, "cotangent", shape).reshape(shape[0], -1)
-    known = _forward(forward, shape)
+    known = _forward(forward, shape, shape[:1])
     if known is not None:
         known = known[0].reshape(slope.shape), known[1]
     columns = checked.reshape(len(checked), -1)
@@ -150,18 +153,25 @@ def _of_shape(array: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
     return checked
 
 
-def _forward(forward: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray] | None:
+def _forward(
+    forward: Any, shape: tuple[int, ...], rows: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Checked (means, log_sums), of these shapes; float64."""
     if forward is None:
         return None
     if not isinstance(forward, tuple) or len(forward) != 2:
         raise TypeError(
             "forward must be the pair (means, log_sum) that local_mean gives with return_log_sum=True"
         )
-    means, log_sums = _of_shape(forward[0], "forward[0]", shape), np.asarray(forward[1], dtype=np.float64)
-    rows = shape[: log_sums.ndim]
-    if log_sums.shape != rows or len(shape) - log_sums.ndim > 1 or not (log_sums < np.inf).all():
-        raise ValueError(f"forward[1] must have one log-sum for each mean, got shape {log_sums.shape}")
-    return means.astype(np.float64), log_sums
+    means, log_sums = _of_shape(forward[0], "forward[0]", shape), np.asarray(forward[1])
+    if log_sums.dtype not in (np.float32, np.float64) or log_sums.shape != rows:
+        raise ValueError(
+            f"forward[1] must hold one log-sum for each query, shape {rows}, got {log_sums.dtype} of shape "
+            f"{log_sums.shape}"
+        )
+    if not (log_sums < np.inf).all():
+        raise ValueError("forward[1] must not contain NaN or infinity")
+    return means.astype(np.float64), log_sums.astype(np.float64)
 
 
 def _cast(found: LocalMeanGradient, dtype: Any) -> LocalMeanGradient:

@@ -145,6 +145,10 @@ class Kernel:
         softmax(0.5) * laplace(2.0, on=[1]) * causal(on=1)
         """
         leaves = list(self.leaves())
+        try:
+            parameters = list(parameters)
+        except TypeError:
+            raise TypeError(f"parameters must be a sequence, got {parameters!r}") from None
         if len(parameters) != len(leaves):
             raise ValueError(
                 f"parameters must have one entry for each of the {len(leaves)} leaves, got {len(parameters)}"

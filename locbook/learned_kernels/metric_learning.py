@@ -20,8 +20,9 @@ import numpy as np
 
 from .._validation import as_real, check_array, check_integer
 from ..engine import Problem
-from ..foundations.bandwidth_selection import leave_one_out_loss, select_bandwidth
+from ..foundations.bandwidth_selection import leave_one_out_loss, select_bandwidth, size_of
 from ..kernels import Kernel, gaussian
+from ..kernels.base import RadialKernel, SoftmaxKernel, VonMisesKernel
 from ..kernels.constructors import make_kernel
 
 
@@ -126,13 +127,18 @@ def learn_metric(
     max_iterations = check_integer(max_iterations, "max_iterations")
     kernel = make_kernel(kernel)
     problem = Problem.check(samples, samples, kernel, sample_weight=sample_weight)
-    if all(getattr(leaf, "profile", None) == "uniform" for leaf in kernel.leaves()):
+    moving = [
+        leaf for leaf in kernel.leaves() if isinstance(leaf, (RadialKernel, SoftmaxKernel, VonMisesKernel))
+    ]
+    if all(getattr(leaf, "profile", None) == "uniform" for leaf in moving):
         raise ValueError(f"kernel {kernel!r} has the derivative 0: nothing can be learned by it")
     flat = problem.values(values)
     flat = flat.reshape(len(flat), -1).astype(np.float64, copy=False)
     x, weights = problem.samples.astype(np.float64), problem.sample_weight
     if weights is not None and not weights.all():  # a multiplicity of 0 is no sample
         x, flat, weights = x[weights > 0], flat[weights > 0], weights[weights > 0]
+    size = size_of(flat)
+    flat = flat / size
     d = x.shape[1]
     r = d if n_components is None else check_integer(n_components, "n_components", maximum=d)
     unit = np.where(np.ptp(x, axis=0) > 0, x.std(axis=0), 1.0)
@@ -159,7 +165,9 @@ def learn_metric(
     first, slope = loss_of(start)
     if slope is None:
         raise ValueError("initial: under this map some sample has no neighbour; make it smaller")
-    size = first or 1.0  # the loss in units of itself: the tolerances do not know those of the values
+    if first > 0 and not slope.any():
+        raise ValueError("initial: the loss has the derivative 0 there; start from another map")
+    scale = first or 1.0  # the loss in units of itself: the tolerances do not know those of the values
 
     def descend(start: np.ndarray) -> tuple[np.ndarray, float, Any]:
         """The best map that was met, its loss, and what the search says."""
@@ -172,7 +180,7 @@ def learn_metric(
                 best[:] = transform.copy(), loss
             if gradient is None:  # a step too far: some sample is alone
                 return 1e3, np.zeros(start.size)
-            return loss / size, gradient.ravel() / size
+            return loss / scale, gradient.ravel() / scale
 
         options = {"maxiter": max_iterations, "ftol": 1e-10, "gtol": 1e-7}
         found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=options)
@@ -184,4 +192,6 @@ def learn_metric(
         axes = np.linalg.svd(x @ transform.T, full_matrices=False)[2][:r]
         transform, score, found = descend(axes @ transform)
         n_iterations += found.nit
+    with np.errstate(over="ignore", under="ignore"):
+        score, first = (float(np.float64(loss) * size * size) for loss in (score, first))
     return LearnedMetric(transform / unit, kernel, score, first, int(n_iterations), bool(found.success))

@@ -1,0 +1,160 @@
+"""The one place that imports ``numba.cuda``, and the border between the caller's arrays and the card's.
+
+The package is `numba-cuda <https://nvidia.github.io/numba-cuda>`_ (``pip install "locbook[cuda]"``); what Numba itself
+ships under the same name is out of date. ``import locbook`` never comes here: whoever asks for ``device="cuda"`` does.
+Without the package everything here can be imported, :func:`is_available` is False, and :func:`require` says what to
+install. With ``NUMBA_ENABLE_CUDASIM=1`` kernels run in Python, lane by lane, on NumPy arrays: slow, and good for tests.
+
+Arrays that live on the card (PyTorch, CuPy, Numba, whatever carries ``__cuda_array_interface__`` or DLPack) are taken
+without a copy, and :func:`give_back` returns answers in the same kind.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+cuda: Any = None
+libdevice: Any = None
+types: Any = None
+#: Why there is no ``numba.cuda``, if there is none.
+REASON = ""
+if importlib.util.find_spec("numba_cuda") is None:
+    REASON = "the package numba-cuda is not installed"
+else:
+    try:
+        from numba import cuda
+        from numba.cuda import libdevice, types
+        from numba.cuda.core import config
+
+        config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a small problem is no fault of its caller's
+    except Exception as error:  # no toolkit, wrong NumPy, broken driver: all end here
+        cuda, REASON = None, f"numba-cuda cannot be imported: {error}"
+
+#: Whether kernels run in Numba's simulator.
+SIMULATED = cuda is not None and os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
+#: DLPack's number for memory of an NVIDIA card.
+DLPACK_CUDA = 2
+
+
+class DeviceError(RuntimeError):
+    """There is no card to compute on, or nothing that can talk to it."""
+
+
+def is_available() -> bool:
+    """Whether kernels can run: numba-cuda is there, and a card (or the simulator)."""
+    return cuda is not None and (SIMULATED or bool(cuda.is_available()))
+
+
+def require() -> None:
+    """Refuse to go on without a card.
+
+    Raises
+    ------
+    DeviceError
+        Naming ``device``, what is missing and what to install.
+    """
+    if cuda is None:
+        raise DeviceError(f"device='cuda' is not available: {REASON}; pip install \"locbook[cuda]\"")
+    if not is_available():
+        reason = str(cuda.cuda_error() or "no card was found").strip().splitlines()[0].rstrip(".")
+        raise DeviceError(
+            f"device='cuda' is not available: {reason}; it needs an NVIDIA card and its driver, else use device='cpu'"
+        )
+
+
+# -- decorators ------------------------------------------------------------------------------------------------------
+
+
+def kernel(function: Callable) -> Any:
+    """A kernel: what is launched on a grid. No fast-math: NaN, infinity and the order of sums keep their meaning."""
+    return cuda.jit(function)
+
+
+def device(function: Callable) -> Any:
+    """A function that kernels call, always inlined; the simulator takes it as it is."""
+    return function if SIMULATED else cuda.jit(device=True, inline="always")(function)
+
+
+def type_of(T: type) -> Any:
+    """Numba's type of a float, by which a kernel asks for an array of its own."""
+    return types.float32 if T is np.float32 else types.float64
+
+
+def trigonometry(T: type) -> tuple[Callable, Callable]:
+    """``sin(pi x)`` and ``cos(pi x)``.
+
+    ``math.cos`` reduces huge arguments with an array on the stack, in float64; these two need neither.
+    """
+    if SIMULATED:
+        return (lambda x: math.sin(math.pi * x)), (lambda x: math.cos(math.pi * x))
+    if T is np.float32:
+        return libdevice.sinpif, libdevice.cospif
+    return libdevice.sinpi, libdevice.cospi
+
+
+def nearest_whole(T: type) -> Callable:
+    """The nearest whole number, the even one of two."""
+    if SIMULATED:
+        return np.rint
+    return libdevice.rintf if T is np.float32 else libdevice.rint
+
+
+# -- arrays ----------------------------------------------------------------------------------------------------------
+
+
+def kind_of(array: Any) -> str:
+    """``"torch"``, ``"cupy"`` or ``"numba"`` for an array on a card, ``"numpy"`` for all else."""
+    package = type(array).__module__.partition(".")[0]
+    if package == "torch":
+        return "torch" if getattr(array, "is_cuda", False) else "numpy"
+    if package == "numba":
+        return "numba"
+    if hasattr(array, "__cuda_array_interface__"):
+        return "cupy" if package == "cupy" else "numba"
+    device_of = getattr(array, "__dlpack_device__", None)
+    if package != "numpy" and device_of is not None and device_of()[0] == DLPACK_CUDA:
+        return "cupy" if "cupy" in sys.modules else "torch"
+    return "numpy"
+
+
+def on_card(*arrays: Any) -> str:
+    """The kind of the first array that lives on a card; ``"numpy"`` if none does."""
+    return next((kind for kind in map(kind_of, arrays) if kind != "numpy"), "numpy")
+
+
+def as_device(array: Any) -> Any:
+    """The array as Numba's device array, sharing its memory; one that lives on the host is copied to the card."""
+    kind = kind_of(array)
+    if kind == "numpy":
+        array = np.ascontiguousarray(array)
+        # a kernel needs a pointer even to nothing
+        return cuda.to_device(array if array.size else np.zeros((1,) * array.ndim, array.dtype))
+    if SIMULATED or type(array).__module__.startswith("numba."):
+        return array
+    if not hasattr(type(array), "__cuda_array_interface__"):
+        array = sys.modules[kind].from_dlpack(array)
+    return cuda.as_cuda_array(array.detach() if kind == "torch" else array)
+
+
+def to_host(array: Any) -> np.ndarray:
+    """A NumPy array; copied if it lives on the card."""
+    return np.asarray(array) if kind_of(array) == "numpy" else as_device(array).copy_to_host()
+
+
+def give_back(array: Any, kind: str) -> Any:
+    """A device array in the caller's kind, sharing its memory; for ``"numpy"``, copied to the host."""
+    if kind == "numpy":
+        return array if isinstance(array, np.ndarray) else array.copy_to_host()
+    if isinstance(array, np.ndarray):
+        array = cuda.to_device(np.ascontiguousarray(array))
+    if kind == "numba":
+        return array
+    module = importlib.import_module(kind)
+    return module.as_tensor(array, device="cuda") if kind == "torch" else module.asarray(array)

@@ -1,0 +1,99 @@
+"""Arrays of the card, checked once at the border without leaving it.
+
+What :meth:`Problem.check` is for arrays of the host: shapes and types are looked at, and a kernel looks for NaN and
+infinities, of which only a flag comes back.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..._validation import check_mask, check_same_columns, check_sample_weight
+from ...kernels.base import Kernel
+from ...kernels.constructors import make_kernel
+from ..problem import Problem
+from . import backend
+from .arrays import gather, grid
+from .backend import cuda
+
+
+@lru_cache
+def _finite_kernel() -> Any:
+    infinity = math.inf
+
+    @backend.kernel
+    def look(array, flags):
+        place = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+        row, column = place // array.shape[1], place % array.shape[1]
+        if row < array.shape[0]:
+            value = array[row, column]
+            if value != value:
+                flags[0] = 1
+            elif abs(value) == infinity:
+                flags[1] = 1
+
+    return look
+
+
+def check_array(array: Any, name: str, *, allow_nan: bool = False) -> Any:
+    """A 2-D float array of the card (host arrays are brought there), not copied where it is float32 or float64.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter, as for arrays of the host.
+    """
+    given, kind = array, backend.kind_of(array)
+    array = backend.as_device(array)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if array.ndim == 1 and name == "values":
+        given = array = array.reshape(array.shape[0], 1)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must be 2-D, got an array of shape {tuple(array.shape)}")
+    if array.size == 0:
+        raise ValueError(f"{name} must not be empty, got shape {tuple(array.shape)}")
+    if array.dtype not in (np.float32, np.float64):
+        array = gather(array, np.arange(array.shape[1]), np.float64)
+        given = array if kind == "numpy" else backend.give_back(array, kind)
+    flags = backend.as_device(np.zeros(2, dtype=np.int32))
+    _finite_kernel()[grid(array.size)](array, flags)
+    nan, infinite = flags.copy_to_host()
+    if infinite or (nan and not allow_nan):
+        found = "infinity" if infinite else "NaN"
+        raise ValueError(f"{name} contains {found}; it must be finite{' or NaN' if allow_nan else ''}")
+    return array if kind == "numpy" else given
+
+
+def check_problem(
+    queries: Any, samples: Any, kernel: Kernel | str, *, sample_weight: Any = None, mask: Any = None
+) -> Problem:
+    """A problem whose queries and samples stay on the card, in the caller's kind, in which the answers come back.
+
+    NaN in the samples is allowed beside a mask: what it leaves out is never read.
+    """
+    if isinstance(kernel, str):
+        kernel = make_kernel(kernel)
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be a Kernel or a name, got {type(kernel).__name__}")
+    same = queries is samples
+    samples = check_array(samples, "samples", allow_nan=kernel.allows_nan or mask is not None)
+    queries = samples if same else check_array(queries, "queries", allow_nan=kernel.allows_nan)
+    check_same_columns(queries, samples)
+    m, n = queries.shape[0], samples.shape[0]
+    if mask is not None and backend.kind_of(mask) != "numpy":
+        mask = backend.as_device(mask)
+        if mask.dtype != np.bool_ or tuple(mask.shape) != (m, n):
+            raise ValueError(
+                f"mask must be boolean of shape ({m}, {n}), got {mask.dtype} of shape {tuple(mask.shape)}"
+            )
+    else:
+        mask = check_mask(mask, m, n)
+    weight = None if sample_weight is None else check_sample_weight(backend.to_host(sample_weight), n)
+    single = all(backend.as_device(array).dtype == np.float32 for array in (queries, samples))
+    dtype = np.dtype(np.float32 if single else np.float64)
+    return Problem(queries, samples, kernel, weight, mask, np.arange(m), dtype)

@@ -1,0 +1,5 @@
+"""The simulator's lanes, before any kernel runs."""
+
+from tests.cuda import lanes
+
+lanes.install()

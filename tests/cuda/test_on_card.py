@@ -1,0 +1,85 @@
+"""The tests of the simulator, and larger ones, on a card. **Not yet run on a card.**
+
+``python -m pytest tests/cuda/test_on_card.py``, where there is one; it compiles hundreds of kernels, a second each.
+"""
+
+import numpy as np
+import pytest
+
+import locbook as lb
+from locbook import engine
+from locbook.engine import Problem, cuda
+from locbook.engine.cuda import backend
+from tests.engine.problems import KERNELS, arrays, close
+
+HERE = cuda.is_available() and not backend.SIMULATED
+pytestmark = [
+    pytest.mark.skipif(not HERE, reason="no CUDA card, or numba-cuda is not installed"),
+    pytest.mark.filterwarnings("ignore::locbook.EmptyNeighborhoodWarning"),
+]
+
+if HERE:
+    from tests.cuda.simulated.test_gradients import *  # noqa: F403
+    from tests.cuda.simulated.test_hard import *  # noqa: F403
+    from tests.cuda.simulated.test_twins import *  # noqa: F403
+
+TOLERANCE = {np.float64: 1e-10, np.float32: 2e-5}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", ["gaussian", "laplace", "softmax"])
+@pytest.mark.parametrize(("d", "p"), [(2, 1), (8, 8), (64, 64), (100, 3)])
+def test_one_leaf_as_the_processor(name, d, p, dtype):
+    rng = np.random.default_rng(0)
+    q, x = (rng.normal(size=(size, d)).astype(dtype) for size in (3000, 20_000))
+    values = rng.normal(size=(len(x), p)).astype(dtype)
+    given = Problem.check(q, x, lb.KERNELS[name](float(np.sqrt(d))))
+    close(cuda.mean(given, values), engine.mean(given, values), TOLERANCE[dtype])
+    close(cuda.log_sum(given), engine.log_sum(given), TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", [name for name in KERNELS if "per " not in name])
+def test_programs_as_the_processor(name, dtype):
+    q, x, values, labels, *_ = arrays(1000, 5000)
+    q[:, 1], x[:, 1] = 1.03 * np.round(10 * q[:, 1]), 1.03 * np.round(10 * x[:, 1])
+    if "bias" in name:
+        q[:, 1], x[:, 1] = np.round(q[:, 1]), np.round(x[:, 1])
+    q, x, values = q.astype(dtype), x.astype(dtype), values.astype(dtype)
+    given = Problem.check(q, x, KERNELS[name])
+    close(cuda.mean(given, values, warn=False), engine.mean(given, values, warn=False), TOLERANCE[dtype])
+    close(cuda.classes(given, labels, 3), engine.classes(given, labels, 3), TOLERANCE[dtype])
+
+
+def test_nearest_as_the_processor():
+    q, x, *_ = arrays(500, 30_000)
+    given = Problem.check(q, x, "gaussian")
+    ours, theirs = cuda.nearest(given, 50), engine.nearest(given, 50)
+    close(ours.distances, theirs.distances)
+
+
+def test_same_bits_in_every_run():
+    q, x, values, *_ = (a.astype(np.float32) for a in arrays(5000, 40_000)[:3])
+    for kernel in (lb.gaussian(1.0), lb.gaussian(1.0) + lb.laplace(2.0)):
+        given = Problem.check(q, x, kernel)
+        first = cuda.mean(given, values)
+        for _ in range(3):
+            np.testing.assert_array_equal(cuda.mean(given, values), first)
+
+
+@pytest.mark.parametrize("package", ["torch", "cupy"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_arrays_of_others(package, dtype):
+    module = pytest.importorskip(package)
+    q, x, values, *_ = (a.astype(dtype) for a in arrays(100, 500)[:3])
+
+    def there(array):
+        return module.as_tensor(array, device="cuda") if package == "torch" else module.asarray(array)
+
+    on_card = [there(array) for array in (q, x, values)]
+    host = Problem.check(q, x, "gaussian")
+    given = cuda.check_problem(on_card[0], on_card[1], "gaussian")
+    found = cuda.mean(given, on_card[2])
+    assert given.samples is on_card[1]  # no copy
+    assert type(found) is type(on_card[0])
+    close(backend.to_host(found), engine.mean(host, values), 1e-6)
