@@ -55,7 +55,7 @@ def local_mean(
     -------
     tensor, shape (m,) or (m, p), of a batch (..., m, p)
         float32 if queries, samples and values are, else float64. NaN, with a warning and without a gradient, for a
-        query without a neighbour.
+        query without a neighbour; other answers for it (``empty``) there are not, as they have no gradient.
 
     Raises
     ------

@@ -232,7 +232,10 @@ def test_operations_of_the_gaussian_by_hand():
     (case,) = (c for c in cases("gaussian") if (c.d, c.dtype) == (8, "float32"))
     # 20 queries of 8 columns, 10 samples of 8 with 8 values, 20 answers of 8;
     # 8 differences, 8 squares and sums, a scale, 8 values times a weight and their sums, the total
-    assert case.cost(10, 20) == Cost(flops=200 * (8 + 16 + 1 + 16 + 1), exponentials=200, bytes=4 * 480)
+    cost = Cost(
+        200 * (8 + 16 + 1 + 16 + 1), exponentials=200, bytes=4 * 480, instructions=200 * (8 + 8 + 1 + 8 + 1)
+    )
+    assert case.cost(10, 20) == cost
 
 
 def test_peaks_are_measured(monkeypatch):
@@ -292,7 +295,8 @@ def test_machine_is_told_by_processor_cores_and_versions_only():
 
 FIELDS = {
     "name", "family", "work", "n", "m", "d", "p", "dtype", "bound", "error_ours", "error_theirs", "agree",
-    "first_call_s", "flops", "exponentials", "bytes", "bounded_by", "peer", "note", "target", "threads", "verdict",
+    "first_call_s", "flops", "exponentials", "bytes", "instructions", "ceiling", "bounded_by",
+    "peer", "note", "target", "threads", "verdict",
 }  # fmt: skip
 TIMED = {"ours_s", "theirs_s", "ratio", "ratio_low", "ratio_high", "runs", "roofline_share"}
 

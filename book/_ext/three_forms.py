@@ -6,11 +6,13 @@ without a form or a test stops the build.
 
 import ast
 import re
+from pathlib import Path
 
-from book_map import BOOK
 from sphinx.errors import ExtensionError
 
-ROOT = BOOK.parent
+import locbook
+
+ROOT = Path(locbook.__file__).resolve().parents[1]
 ENGINE = ROOT / "locbook" / "engine"
 # Where the tests are looked for, and how a test of each form calls the function.
 ON_PROCESSOR = (

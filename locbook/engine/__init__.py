@@ -2,11 +2,12 @@ r"""One engine: streamed, kernel-weighted reductions over samples.
 
 **How to read it.** For every few queries and every tile of samples: score, weight, add up. The files in this order.
 Whoever follows the Gaussian local mean alone reads ``weights`` of a radial kernel, ``profile_weights`` and ``mean`` in
-``reference``, ``mean`` and ``_sums`` in ``reductions``, and ``panels``. There the path forks. Under a mask, or on a
-processor without vectors: the top of ``parts``, ``evaluate`` in ``program``, ``visit`` and ``_mean`` in ``sweep``.
-Else, which is the rule: ``stream`` in ``leaf`` (without pruning), ``weigh_plain`` in ``fused``, ``fused_sweep``; and
-last, how vectors do it: the top of ``vectors``, ``exponential``, ``exp2`` in ``vectors``, in ``scores`` the
-loop ``score_columns`` beside ``scores_plain``, in ``fused`` at last ``_weigh`` beside ``weigh_plain``.
+``reference``, ``mean``, ``mean_and_log_sum`` and ``_sums`` in ``reductions``, and ``panels``. There the path forks.
+Under a mask, or on a processor without vectors: the top of ``parts``, ``evaluate`` in ``program``, ``profile_address``
+in ``named``, ``visit`` and ``_mean`` in ``sweep``. Else, which is the rule: ``as_leaf``, ``stream`` and ``_sums`` in
+``leaf`` (where ``pruned`` and ``groups`` are None), ``weigh_plain`` in ``fused``, ``fused_sweep``; and last, how
+vectors do it: the top of ``vectors``, ``exponential``, ``exp2`` in ``vectors``, in ``scores`` the loop
+``score_columns`` beside ``scores_plain``, in ``fused`` at last ``_weigh`` beside ``weigh_plain``.
 
 ==================  ================================================================================================
 file                what it is for

@@ -5,7 +5,8 @@ visits the panels of its own problem only: for the engine it is one problem in w
 its compiled loops run through all of them. Attention with several heads is such a batch, ``(batch, heads, length, d)``.
 
 What looks at neighbours or rows by number (``knn``, kNN bandwidths, hollow kernels, masks and bandwidths that are part
-of the kernel) means one problem: there the problems are taken one by one.
+of the kernel) means one problem: there the problems are taken one by one. So they are for the gradient of all kernels
+but one Gaussian or softmax leaf.
 """
 
 from __future__ import annotations
@@ -163,6 +164,7 @@ class Batch:
     def end_to_end(self) -> tuple[Problem, np.ndarray]:
         """All of them as one problem, and its values."""
         m, n = self.queries.shape[-2], self.samples.shape[-2]
+        # as few blocks as BLOCK allows, as small as they can be: multiples of what the kernels take at once (UNIT)
         blocks = -(-m // BLOCK)
         block = -(-m // (blocks * UNIT)) * UNIT
         groups = Groups(self.lead, m, n, blocks * block, -(-n // PANEL) * PANEL, block)

@@ -182,7 +182,7 @@ def compact_sweep(
                     near = _add_square(samples[2, j] - q[2], near)
                 for c in range(3, d):
                     near = _add_square(samples[c, j] - q[c], near)
-                row[count], found[count] = near, j
+                row[count], found[count] = near, j  # written always, kept if near: no branch
                 count += near <= limit
                 if count == GATHERED:
                     _add_found(
@@ -238,6 +238,7 @@ def sum_compact(
     if grid is None:
         return None
     starts, rows = sort_into(grid, x)
+    # samples that a sample's query looks at: those of its own cell on average, times the cells around it
     around = 3 ** len(grid.columns) * float(np.square(np.diff(starts)).sum()) / n
     if prune == "auto" and around > FEW * n:
         return None

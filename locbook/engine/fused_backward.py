@@ -13,7 +13,8 @@ gradient of a softmax of temperature :math:`\tau` is :math:`\sum_j A_{ij} x_j / 
 :math:`\sum_i A_{ij} (q_i - x_j) / h^2`. (:math:`\sum_j A_{ij}` is 0, but not where means are rounded: a column of ones
 beside x finds what is left.) The parameter's follows from the other two by
 Euler's theorem: nothing changes if coordinates and bandwidth grow alike, so
-:math:`h\,\partial_h L = -\sum_i q_i\cdot\partial_{q_i} L - \sum_j x_j\cdot\partial_{x_j} L`.
+:math:`h\,\partial_h L = -\sum_i q_i\cdot\partial_{q_i} L - \sum_j x_j\cdot\partial_{x_j} L`. A temperature grows with
+the queries alone: :math:`\tau\,\partial_\tau L = -\sum_i q_i\cdot\partial_{q_i} L`.
 
 Weights come from differences, as everywhere; these sums are of coordinates less their centre. They lose digits where
 the spread of the data is many bandwidths: beyond :data:`SPREAD` the pairs are pulled by their differences, one by one

@@ -187,7 +187,8 @@ def fused_sweep(samples, queries, slope, block, tiles, ends, per_tile, shift, to
             first = tile * per_tile
             count = min(per_tile, panels.shape[0] - first)
             for i in range(0, rows, ROWS):
-                # a first look at one panel, so that the tile is not done twice
+                # At first a look at one panel, only for the shift: so the tile is seldom done twice. Then the tile,
+                # until no shift has moved, TRIES times at most. Each call overwrites ``lanes``; the last is added.
                 again, tries, now = True, 0, count if seen[i] else min(1, count)
                 while again and tries < TRIES:
                     call(

@@ -150,7 +150,7 @@ def stream(
 def around_middle(problem: Problem, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Values less a middle of theirs, and the middle: (1, p), or (m, p) where each problem has its own; float64."""
     groups = 1 if problem.groups is None else math.prod(problem.groups.lead)
-    parts = values.reshape(groups, -1, values.shape[1])
+    parts = values.reshape(groups, len(values) // groups, values.shape[1])
     middle = np.median(parts[:, :: -(-parts.shape[1] // 999)], axis=1).astype(np.float64)
     around = (parts - middle[:, None]).reshape(values.shape)
     return around, middle if groups == 1 else np.repeat(middle, problem.groups.queries, axis=0)
@@ -199,6 +199,10 @@ def _sums(
     rows: np.ndarray,
     prune: str | bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What :func:`stream` gives, for the queries ``rows`` in one dtype; the shifts in powers of two, without offset.
+
+    Chunk by chunk the samples are packed; a task is some blocks of queries, which visit all tiles of the chunk.
+    """
     n, d, p, groups = len(problem.samples), len(leaf.columns), values.shape[1], problem.groups
     shift, total, sums = np.full(len(rows), -np.inf), np.zeros(len(rows)), np.zeros((len(rows), p))
     if not len(rows):
@@ -225,7 +229,8 @@ def _sums(
         some = part if pruned is None else pruned.queries[part]
         own = some if len(rows) == len(problem.queries) else rows[some]
         queries = vectors.whole_rows(some_columns(problem.queries[own], leaf.columns), number)
-        state = own_rows, *_ = [part[some] for part in (shift, total, sums)]
+        # what the sweep fills: views of the answers, but under pruning copies, which go back below
+        state = own_rows, *_ = [whole[some] for whole in (shift, total, sums)]
         given = samples, queries, vectors.whole_rows(leaf.slope[own], number)
         if pruned is None:
             first = np.zeros(-(-len(own_rows) // unit), np.int64)

@@ -60,7 +60,8 @@ LOGARITHMIC = (*(p.logarithmic for p in profiles.PROFILES.values()), True)
 def profile_address(code: int) -> int:
     """Address of the part ``profile(row, n, a, squared)``: squared distances become weights or log-weights, in place.
 
-    ``squared`` is the squared bandwidth. Where the profile has an edge they are divided by it, so that u is exactly
+    ``squared`` is the squared bandwidth, and u is (d / h)^2, the square of what :mod:`locbook.engine.reference` calls
+    u. Where the profile has an edge they are divided by it, so that u is exactly
     1 at the distance h; logarithms do with the inverse.
     """
 

@@ -2,8 +2,8 @@ r"""The value kernels: add weights times values, for a tile of samples.
 
 :math:`O_{ic} \mathrel{+}= \sum_j w_{ij} v_{jc}` is a product of matrices. Few columns of values are stored in panels,
 and each sum is kept as W partial sums, one a lane (:func:`lane_sums`); many columns are stored row by row, and the
-lanes are columns (:func:`row_sums`). Either way four or six queries and up to four vectors of values stay in
-registers while the samples pass by.
+lanes are columns (:func:`row_sums`). Either way the sums of four or six queries by up to four columns, or vectors of
+columns, stay in registers while the samples pass by.
 
 The gradient asks for the same with the sums the other way round, :math:`O_{jc} \mathrel{+}= \sum_i w_{ij} c_{ic}`: the
 lanes are samples, and the queries pass by (:func:`sample_sums`).
@@ -32,8 +32,9 @@ def sums_plain(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
 def lane_sums(typing_context, n_columns, weights, row, values, first, count, column, lanes):
     """Add to ``lanes[row + i, column + c]``, shape (W,), the products of ``count`` panels from ``first``.
 
-    ``weights`` has shape (rows, >= count * PANEL); ``values`` (panels, p, PANEL); ``n_columns`` is a constant.
-    Added up, the W lanes are ``weights @ values``.
+    For i below ROWS and c below ``n_columns``, a constant. ``weights`` has shape (rows, >= count * PANEL), and its
+    first column belongs to the first sample of panel ``first``; ``values`` (panels, p, PANEL). Added up, the W lanes
+    are ``weights @ values``.
     """
     arguments = (weights, row, values, first, count, column, lanes)
     signature = types.void(n_columns, *arguments)

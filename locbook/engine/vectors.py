@@ -19,7 +19,8 @@ are appended to ``builder``, one or a handful by each method of :class:`Vectors`
 - Python's ``for`` and ``if`` choose what is written: ``for i in range(ROWS)`` writes its body four times;
 - ``with v.loop(n) as p`` writes a loop that is run, its body once;
 - ``x.at(i, j)`` is ``&x[i, j]``, the address of a number, and ``v.load`` of it is ``x[i, j : j + W]``, ``v.broadcast``
-  of it W times ``x[i, j]``;
+  of it W times ``x[i, j]``; ``builder.load`` of it is the one number ``x[i, j]``; ``x.shape[0]`` too is a number of
+  the run;
 - ``v.set(s, v.add(v.get(s), a))`` is ``s += a``: a value never changes, a variable does;
 - numbers that are constants of the caller (``prefer_literal``) are known while it is compiled: ``literal_value``.
 
@@ -292,7 +293,7 @@ largest = _largest if ENABLED else njit(error_model="numpy")(_largest_plain)
 
 
 def whole_rows(queries: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
-    """A contiguous copy of the queries, the last one repeated to a multiple of ROWS."""
+    """A contiguous copy of the queries, the last one repeated to a multiple of ROWS: computed, and never read."""
     missing = -len(queries) % ROWS
     whole = np.concatenate([queries, np.repeat(queries[-1:], missing, axis=0)], dtype=dtype)
     return np.ascontiguousarray(whole)  # joined Fortran arrays are one

@@ -77,15 +77,15 @@ def select_bandwidth(
     values : array, shape (n,) or (n, p)
         The squared errors of several outputs are added up.
     kernel : Kernel or str
-        With one bandwidth in it. Of a number, only the kernel's form matters; a vector or matrix keeps its
-        proportions, and a common factor is chosen, but for ``"gradient"``, which chooses each entry of a vector.
+        With exactly one bandwidth in it. If that is a number, its size does not matter, it is chosen anew; a vector or
+        matrix keeps its proportions and gets a common factor, but ``"gradient"`` chooses each entry of a vector.
     method : {"loo", "gcv", "aicc", "gradient"}
         Leave-one-out, generalised cross-validation, corrected Akaike criterion; leave-one-out by its gradient
         (L-BFGS in the logarithms).
     bounds : (float, float), optional
         Smallest and largest bandwidth (or factor). By default from half the distance between close neighbours to
-        twice the largest distance; by ``"gradient"`` an entry of a vector may go a hundred times beyond, for a
-        column that counts for more or for less than the others.
+        twice the largest distance, both as seen from at most 200 of the samples; by ``"gradient"`` an entry of a
+        vector may go a hundred times beyond, for a column that counts for more or for less than the others.
     n_grid : int
         Bandwidths tried on a logarithmic grid, at least 3; at most 40 more refine the best (by ``"gradient"``, at most
         100 steps).
@@ -98,10 +98,10 @@ def select_bandwidth(
 
     Raises
     ------
-    ValueError
-        For fewer than 3 samples, samples that are all equal, bounds that are not ascending, a kernel without one
-        fixed bandwidth, or when no bandwidth in the bounds has a finite score. By ``"gradient"`` also for the uniform
-        kernel, whose derivative is 0, and for a matrix.
+    TypeError, ValueError
+        If an argument is not fit; for fewer than 3 samples, samples that are all equal, bounds that are not ascending,
+        a kernel without one fixed bandwidth, or when no bandwidth in the bounds has a finite score. By ``"gradient"``
+        also for the uniform kernel, whose derivative is 0, and for a matrix.
 
     Examples
     --------

@@ -52,18 +52,20 @@ def local_mean(
     empty : {"nan", "nearest", "mean", "raise"}
         Answer where every weight is zero (kernels with compact support, masks): NaN with one warning that counts
         them; the mean of the nearest samples (all that tie; measured by the kernel's first distance); the mean of
-        all that take part; a ValueError. Kernels that are positive everywhere never come to this: where their
-        weights underflow, the limit is taken.
+        all that take part; a ValueError. Without a mask, kernels that are positive everywhere never come to
+        this: where the weights of a distance underflow, the limit is taken.
     return_weights : bool
         Also return the normalised weights; not of a batch.
     return_log_sum : bool
         Also return the logarithm of the sum of the weights: with the means it saves :func:`local_mean_vjp` a pass.
     prune : {"auto", True, False}
         Whether to leave out samples that cannot matter; the answer is the same up to rounding. As a cost model decides;
-        always where it can, with an error for a kernel that reaches every sample; never. A card takes all samples.
+        always where it can, with an error for a kernel that reaches every sample; never. A card takes all samples, and
+        so does a batch of problems that are computed together.
     device : {"auto", "cpu", "cuda"}
         Where to compute. ``"auto"`` is where the arrays are: those of CuPy or PyTorch on an NVIDIA card stay there, and
         the answer is of their kind. ``"cuda"`` copies NumPy arrays to the card and the answer back.
+        A batch is computed on the processor only, and ``"cpu"`` takes no arrays that live on a card: a ValueError.
 
     Returns
     -------

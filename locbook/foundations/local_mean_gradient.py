@@ -49,7 +49,7 @@ def local_mean_vjp(
     ----------
     cotangent : array, shape (m,) or (m, p), of a batch (..., m, p)
         Derivative of the loss by the means, of their shape. What stands there for a query without a neighbour (its mean
-        is NaN) counts for nothing, and may be NaN.
+        is NaN) counts for nothing, and may be NaN; so do answers that ``empty`` of :func:`local_mean` filled in.
     queries, samples, values, kernel, sample_weight, mask
         As in :func:`local_mean`.
     wrt : tuple of str

@@ -199,9 +199,10 @@ def window(width: float, *, on: int | None = None) -> Kernel:
 def relative_bias(bias: np.ndarray, *, on: int | None = None, first: int = 0) -> Kernel:
     r"""A learned bias for each offset in time, :math:`K(t, s) = e^{b_{t - s}}`; a factor for attention.
 
-    In the logarithm, where attention adds up its scores, it is the additive bias of T5 (Raffel et al. 2020), which
-    simplifies the relative positions of Shaw et al. (2018). The offset is the query's time minus the sample's, so the
-    past lies at positive offsets; what lies beyond the table gets its first or its last entry.
+    In the logarithm, where attention adds up its scores, it is an additive bias as in T5 (Raffel et al. 2020), which
+    simplifies the relative positions of Shaw et al. (2018); T5 lets ranges of offsets share an entry, here each offset
+    has its own. :func:`locbook.local_mean_vjp` gives the derivative by the entries. The offset is the query's time
+    minus the sample's, so the past lies at positive offsets; what lies beyond the table gets its first or last entry.
 
     Parameters
     ----------
@@ -211,6 +212,11 @@ def relative_bias(bias: np.ndarray, *, on: int | None = None, first: int = 0) ->
         The time column, whole numbers; the first when None.
     first : int
         The offset of the first entry.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bias that is no finite vector; when it is used, for times that are not whole.
 
     Examples
     --------

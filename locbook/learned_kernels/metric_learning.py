@@ -78,9 +78,9 @@ def learn_metric(
         The squared errors of several outputs are added up.
     kernel : Kernel or str
         Of the mapped points; its bandwidth stays as it is, the map has the scale. Its profile and distance must have a
-        derivative.
+        derivative. One with a bandwidth for each column needs ``initial`` where r < d.
     n_components : int, optional
-        Dimension r of the mapped points, 1 to d; d by default.
+        Dimension r of the mapped points, 1 to d; by default the rows of ``initial``, else d.
     initial : array, shape (r, d), optional
         Where to start: a minimum is found near it. By default the columns in units of their standard deviations, times
         the best common factor (of a Gaussian kernel, where the kernel has no one bandwidth). For r < d a map to d

@@ -342,7 +342,11 @@ def test_a_bias_by_offset_is_clipped_to_its_ends():
 @pytest.mark.parametrize(
     ("queries", "samples", "message"),
     [
-        ([[0.5]], [[0.0]], "queries: column 0 must hold whole times for a bias by offset, got 0.5 in row 0"),
+        (
+            [[0.5]],
+            [[0.0]],
+            r"queries: column 0 must hold whole times up to 2\*\*53 for a bias by offset, got 0.5 in row 0",
+        ),
         ([[1.0]], [[0.0], [0.1]], "samples: column 0 must hold whole times .*got 0.1 in row 1"),
     ],
 )
