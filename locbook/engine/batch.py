@@ -5,8 +5,7 @@ visits the panels of its own problem only: for the engine it is one problem in w
 its compiled loops run through all of them. Attention with several heads is such a batch, ``(batch, heads, length, d)``.
 
 What looks at neighbours or rows by number (``knn``, kNN bandwidths, hollow kernels, masks and bandwidths that are part
-of the kernel) means one problem: there the problems are taken one by one. So they are for the gradient of all kernels
-but one Gaussian or softmax leaf.
+of the kernel) means one problem: there the problems are taken one by one.
 """
 
 from __future__ import annotations
@@ -23,14 +22,16 @@ from ..kernels import base
 from ..kernels.bandwidth import VaryingBandwidth
 from ..kernels.base import Kernel
 from ..kernels.constructors import make_kernel
-from .fused_backward import UNIT, fused_vjp
+from .fused_backward import UNIT
 from .fused_sweep import BLOCK
-from .gradients import ARGUMENTS, LocalMeanGradient, mean_vjp, of_leaf
+from .gradients import ARGUMENTS, LocalMeanGradient, mean_vjp
 from .panels import PANEL
 from .problem import Groups, Problem
 from .reach import check_prune, refuse_far
 from .reductions import EMPTY, EmptyNeighborhoodWarning, mean, mean_and_log_sum
 
+#: Pairs beyond which the gradient of each problem is cut into tasks of its own.
+LARGE = 1 << 22
 #: Kernels that look at coordinates only.
 _OF_COORDINATES = (
     base.RadialKernel, base.SoftmaxKernel, base.VonMisesKernel, base.DiscreteKernel, base.CausalKernel,
@@ -269,7 +270,7 @@ def batch_vjp(
         What :func:`batch_mean` gave.
     """
     means, log_sums = batch_mean(batch, warn=False) if forward is None else forward
-    found = _vjp_end_to_end(batch, cotangent, means, log_sums)
+    found = _vjp_end_to_end(batch, cotangent, wrt, means, log_sums)
     if found is None:
         each = [
             mean_vjp(batch.problem(i), batch.values[i], cotangent[i], wrt, (means[i], log_sums[i]))
@@ -284,7 +285,7 @@ def batch_vjp(
             for parts in zip(*(one.kernel for one in each), strict=True)
         )
         found = LocalMeanGradient(*arrays, kernel)
-    *arrays, kernel = (part if name in wrt else None for name, part in zip(ARGUMENTS, found, strict=True))
+    *arrays, kernel = found
     shapes = batch.shapes.values()
     return LocalMeanGradient(
         *(None if a is None else _unstretch(a, shape) for a, shape in zip(arrays, shapes, strict=True)),
@@ -293,23 +294,27 @@ def batch_vjp(
 
 
 def _vjp_end_to_end(
-    batch: Batch, cotangent: np.ndarray, means: np.ndarray, log_sums: np.ndarray
+    batch: Batch, cotangent: np.ndarray, wrt: tuple[str, ...], means: np.ndarray, log_sums: np.ndarray
 ) -> LocalMeanGradient | None:
-    """By the fused path for all, in the shapes of the batch; None where that does not do."""
-    if not of_coordinates(batch.kernel) or batch.mask is not None:
+    """All problems at once, in the shapes of the batch; None where they must be taken one by one."""
+    (m, p), n = cotangent.shape[-2:], batch.samples.shape[-2]
+    # a large problem has tasks enough of its own; means that are limits, and cotangents with NaN, want a closer look
+    if not of_coordinates(batch.kernel) or m * n > LARGE:
+        return None
+    if np.isneginf(log_sums).any() or np.isnan(cotangent).any():
         return None
     problem, values = batch.end_to_end()
-    (m, p), n, size = cotangent.shape[-2:], batch.samples.shape[-2], problem.groups.queries
+    size = problem.groups.queries
     slope = np.zeros((*batch.lead, size, p), cotangent.dtype)  # of no weight where queries are filled up
     slope[..., :m, :] = cotangent
-    sums = fused_vjp(
-        problem, values, slope.reshape(-1, p), _fill(log_sums[..., None], size)[:, 0], _fill(means, size)
-    )
-    if sums is None:
-        return None
-    *arrays, kernel = of_leaf(problem, sums, ARGUMENTS)
+    forward = _fill(means, size), _fill(log_sums[..., None], size)[:, 0]
+    *arrays, kernel = mean_vjp(problem, values, slope.reshape(-1, p), wrt, forward)
     return LocalMeanGradient(
-        *(batch.taken_apart(a, count) for a, count in zip(arrays, (m, n, n, n), strict=True)), kernel
+        *(
+            None if a is None else batch.taken_apart(a, count)
+            for a, count in zip(arrays, (m, n, n, n), strict=True)
+        ),
+        kernel,
     )
 
 

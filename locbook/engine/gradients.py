@@ -15,6 +15,7 @@ their order: the same bits for any number of threads. All of it is computed in f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -436,31 +437,56 @@ def _run(
             np.zeros(places.numbers),
         )
 
-    dealt = [packed(columns) for columns in slices(n, of_task)]
     evaluate = address(p.evaluate, *p.EVALUATE_PART)
-    of_queries = np.zeros((m, places.queries))
-    for block in slices(m, BLOCK):
-        queries = whole_rows(contiguous(problem.queries[block]))
-        ids = contiguous(problem.query_ids[block], np.int64)
-        data = contiguous(plan.query_data[:, block])
-        known = [contiguous(x[block]) for x in (cotangent, means)]
+
+    def passing(block: slice) -> g.Rows:
+        """A block of queries; the sums are the task's."""
         totals = log_sums[block] if plan.program.log else log_sums[block] - np.log(unit)
+        return g.Rows(
+            whole_rows(contiguous(problem.queries[block])),
+            contiguous(problem.query_ids[block], np.int64),
+            contiguous(plan.query_data[:, block]),
+            contiguous(cotangent[block]),
+            contiguous(means[block]),
+            totals,
+            np.zeros((0, 0)),
+        )
 
-        def task(
-            some: _Samples, block=block, queries=queries, ids=ids, data=data, known=known, totals=totals
-        ) -> np.ndarray:
-            rows = g.Rows(queries, ids, data, *known, totals, np.zeros((len(ids), places.queries)))
-            masks = np.empty((len(plan.masks), len(ids), len(some.ids)), dtype=np.bool_)
-            for k, mask in enumerate(plan.masks):
-                masks[k] = mask[block, some.columns]
-            g.walk_back(
-                *(plan.program, nodes, evaluate, rows, some.panels, some.ids, some.data, masks),
-                *(some.multiplicity, some.values, min(per_tile, len(some.panels)), some.sums, some.numbers),
-            )
-            return rows.sums
+    def walk(some: _Samples, rows: g.Rows, seen: list[np.ndarray]) -> np.ndarray:
+        rows = rows._replace(sums=np.zeros((len(rows.ids), places.queries)))
+        masks = np.zeros((len(seen), len(rows.ids), len(some.ids)), dtype=np.bool_)
+        for k, mask in enumerate(seen):
+            masks[k, : mask.shape[0], : mask.shape[1]] = mask
+        g.walk_back(
+            *(plan.program, nodes, evaluate, rows, some.panels, some.ids, some.data, masks),
+            *(some.multiplicity, some.values, min(per_tile, len(some.panels)), some.sums, some.numbers),
+        )
+        return rows.sums
 
-        for part in run_tasks(task, dealt):
-            of_queries[block] += part
+    groups = problem.groups
+    if groups is None:
+        of_queries = np.zeros((m, places.queries))
+        dealt = [packed(columns) for columns in slices(n, of_task)]
+        for block in slices(m, BLOCK):
+            rows = passing(block)
+
+            def task(some: _Samples, rows: g.Rows = rows, block: slice = block) -> np.ndarray:
+                return walk(some, rows, [mask[block, some.columns] for mask in plan.masks])
+
+            for part in run_tasks(task, dealt):
+                of_queries[block] += part
+    else:
+
+        def one(k: int) -> tuple[_Samples, np.ndarray]:
+            """One of the problems."""
+            some = packed(slice(k * groups.samples, (k + 1) * groups.samples))
+            rows = passing(slice(k * groups.queries, (k + 1) * groups.queries))
+            index = np.unravel_index(k, groups.lead)
+            return some, walk(some, rows, [mask[index] for mask in plan.masks])
+
+        found = run_tasks(one, range(math.prod(groups.lead)))
+        dealt = [some for some, _ in found]
+        of_queries = np.concatenate([sums for _, sums in found])
     of_samples = np.concatenate([unpack(some.sums, len(some.ids)) for some in dealt])
     if not plan.program.log:
         of_samples[:, values.shape[1]] /= unit

@@ -36,8 +36,8 @@ LOG2_E = 1.0 / math.log(2.0)
 IN_KERNEL = 2
 #: Most queries of a task.
 TASK = 8 * f.BLOCK
-#: Numbers of a tile's coordinates and values, and the most and fewest panels in it.
-TILE, MOST, FEWEST = 49152, 24, 3
+#: Bytes of a tile's coordinates, or of its values, and the most and fewest panels in it.
+TILE, MOST, FEWEST = 393_216, 24, 3
 #: Numbers packed at once: 32 MB of float64.
 CHUNK = 1 << 22
 #: Largest error of an exponent that float32 may make.
@@ -216,7 +216,7 @@ def _sums(
     some_queries = problem if len(rows) == len(problem.queries) else problem.rows(rows, problem.kernel)
     pruned = put_in_order(some_queries, reach_of(problem, leaf, bias, dtype), prune, dtype)
     if pruned is None:
-        per_tile = int(np.clip(TILE // (PANEL * max(d, p)), FEWEST, MOST))
+        per_tile = int(np.clip(TILE // (PANEL * max(d, p) * number.itemsize), FEWEST, MOST))
         per_chunk = max(1, CHUNK // (PANEL * per_tile * (d + p))) * PANEL * per_tile
         chunks, unit = [slice(first, min(first + per_chunk, n)) for first in range(0, n, per_chunk)], f.BLOCK
         if groups is not None:
