@@ -118,11 +118,20 @@ def local_mean_vjp(
     if any(map(engine.lives_on_card, (queries, samples, values, cotangent))):
         card = engine.reductions_of("cuda")
         problem = card.check_problem(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
-        columns, slope = (
-            card.check_array(a, name, allow_nan=mask is not None or name == "cotangent")
-            for a, name in ((values, "values"), (cotangent, "cotangent"))
-        )
-        return card.mean_vjp(problem, columns, slope, wrt)
+        shape = (len(problem.queries), *values.shape[1:])
+        if tuple(cotangent.shape) != shape:
+            raise ValueError(
+                f"cotangent must have the shape of the means, {shape}, got {tuple(cotangent.shape)}"
+            )
+        columns = card.check_array(values, "values", allow_nan=mask is not None)
+        if len(columns) != len(problem.samples):
+            raise ValueError(
+                f"values has {len(columns)} rows, but samples have {len(problem.samples)}; they must agree"
+            )
+        slope = card.check_array(cotangent.reshape(shape[0], columns.shape[1]), "cotangent", allow_nan=True)
+        found = card.mean_vjp(problem, columns, slope, wrt)
+        one = found.values is not None and len(values.shape) == 1
+        return found._replace(values=found.values[:, 0]) if one else found
     if engine.is_batch(queries, samples):
         batch = Batch.check(queries, samples, values, kernel, sample_weight=sample_weight, mask=mask)
         shape = (*batch.queries.shape[:-1], batch.values.shape[-1])

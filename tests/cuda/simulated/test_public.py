@@ -39,6 +39,21 @@ def test_the_estimator():
     np.testing.assert_allclose(*(model.predict(Q) for model in models), atol=1e-12)
 
 
+@pytest.mark.parametrize("values", [Y, Y[:, 0]], ids=["columns", "one"])
+def test_gradients_of_arrays_of_the_card(values, monkeypatch):
+    # in the simulator these are arrays of the host but for this
+    monkeypatch.setattr(lb.engine, "lives_on_card", lambda array: not isinstance(array, np.ndarray))
+    slope = np.ones((7, *values.shape[1:]))
+    on_card = [numba_cuda.to_device(np.ascontiguousarray(a)) for a in (slope, Q, X, values)]
+    found = lb.local_mean_vjp(*on_card, KERNEL, device="cuda")
+    theirs = lb.local_mean_vjp(slope, Q, X, values, KERNEL)
+    for a, b in zip(found[:4], theirs[:4], strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(np.asarray(a), b, atol=1e-10)
+    with pytest.raises(ValueError, match="cotangent must have the shape"):
+        lb.local_mean_vjp(on_card[0][:5], *on_card[1:], KERNEL, device="cuda")
+
+
 def test_arrays_of_the_card():
     on_card = [numba_cuda.to_device(a) for a in (Q, X, Y)]
     found = lb.local_mean(*on_card, KERNEL, device="cuda", return_log_sum=True)
