@@ -15,6 +15,7 @@ file                what it is for
 ``reference``       the NumPy twins: what is meant, every weight in memory
 ``reductions``      the functions that models call: what is added up, which path does it, who has no neighbour
 ``problem``         the arguments, checked once at the border
+``whitening``       Mahalanobis distances and bandwidth matrices as Euclidean distances of other columns
 ..                  *the general path, plain Numba with a few calls of vector kernels where there are any: any kernel*
 ``panels``          64 samples side by side, so that a loop over them is a loop over vectors
 ``parts``           compiled functions that are called by their address: nothing is compiled before it is needed
@@ -54,10 +55,12 @@ file                what it is for
 
 **Accuracy.** Every number given is taken as exact, float32 included; Euclidean distances are sums of squared
 differences. With :math:`u = 2^{-53}`, the log-weight t of a sample is wrong by at most :math:`(d + 8)\,u\,|t| +
-8u\,(1 + |t|)`. For softmax :math:`|t|` is :math:`\sum_c |q_c k_c| / \tau`, in products it is the sum of the factors'; a
-bandwidth matrix multiplies the first term by its condition number; for a profile that is no exponential the first term
-is an error of the squared distance, :math:`(d + 8)\,u` of it. Hence, with the normalised weights p, the exact mean y,
-the range R of the values that take part and :math:`\varepsilon_i = 2 p_i\,|\Delta t_i|`,
+8u\,(1 + |t|)`. For softmax :math:`|t|` is :math:`\sum_c |q_c k_c| / \tau`, in products it is the sum of the factors';
+for a profile that is no exponential the first term is an error of the squared distance, :math:`(d + 8)\,u` of it. A
+bandwidth matrix of condition :math:`\kappa`, or a covariance of condition :math:`\kappa^2`, makes a distance of r
+bandwidths wrong by :math:`(d + 8)\,\kappa\,u\,(r + E)`, E the distance of the farthest samples, 1000 at most
+(``whitening``). Hence, with the normalised weights p, the exact mean y, the range R of the values that take part and
+:math:`\varepsilon_i = 2 p_i\,|\Delta t_i|`,
 
 - a local mean is within :math:`\min(R, \sum_i \varepsilon_i |y_i - y|) + (16 + 2\sqrt n)\,u \sum_i p_i |y_i| + F R` and
   two units in the last place, and never beyond the values that take part;

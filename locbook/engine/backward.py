@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .exponential import exp
+from ..kernels.logarithm import log1p
+from .exponential import exp, exp_negative
 from .panels import PANEL
 from .parts import call, inner, jit
 from .program import (
@@ -127,7 +128,8 @@ def _forward(program, nodes, evaluate, rows, i, count, tile, scratch):
                 for j in range(n):
                     if program.log:
                         high, low = max(a[j], b[j]), min(a[j], b[j])
-                        row[j] = high + math.log1p(exp(low - high)) if high > -math.inf else high
+                        both = high + log1p(exp_negative(low - high))
+                        row[j] = both if high > -math.inf else high
                     else:
                         row[j] = a[j] + b[j]
             elif kind == MULTIPLY:

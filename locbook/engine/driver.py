@@ -129,8 +129,8 @@ def run(
     no_values, no_labels = np.empty((1, 0)), np.empty(0, np.int64)
     parents, dimensions = (no_labels, no_labels) if monomials is None else monomials
     reduce = None
-    if reduction == MOMENTS and len(parents) == d + 1:
-        reduce = linear_address(d, p)
+    if reduction == MOMENTS and len(parents) > 1 and not parents.any():  # of local lines
+        reduce = linear_address(len(parents) - 1, p)
     addresses = part_addresses(reduce_address(reduction) if reduce is None else reduce)
 
     def walk(start: int, rows: slice | np.ndarray, columns: np.ndarray | slice, packed: tuple) -> int:

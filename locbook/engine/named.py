@@ -9,8 +9,34 @@ import math
 from functools import lru_cache
 
 from ..kernels import metrics, profiles
+from ..kernels.logarithm import log
+from .exponential import exp_negative
 from .panels import PANEL
 from .parts import METRIC_PART, PROFILE_PART, address, inner
+
+
+@inner
+def minkowski_row(q, tile, n, columns, scale, parameters, out, work):
+    """In units of the largest difference, so that no power is beyond all floats; here, as it needs the exponential."""
+    p = parameters[0]
+    for j in range(n):
+        out[j] = 0.0
+    for c in range(columns.size):
+        at, unit, x = q[columns[c]], scale[c], tile[columns[c]]
+        for j in range(n):
+            difference = abs(at - x[j]) * unit
+            out[j] = difference if difference > out[j] else out[j]
+    for j in range(n):
+        work[j] = 0.0
+    for c in range(columns.size):
+        at, unit, x = q[columns[c]], scale[c], tile[columns[c]]
+        for j in range(n):
+            power = exp_negative(p * log(abs(at - x[j]) * unit / out[j]))
+            work[j] += power if 0.0 < out[j] < math.inf else 0.0
+    for j in range(n):
+        # the sum is between 1 and the number of columns
+        root = exp_negative(2.0 / p * log(1.0 / work[j]))
+        out[j] = out[j] / root * out[j] if 0.0 < out[j] < math.inf else out[j]
 
 
 @lru_cache
@@ -34,7 +60,7 @@ def metric_address(code: int) -> int:
             elif code == metrics.CHEBYSHEV:
                 metrics.chebyshev_row(q, tile, PANEL, columns, scale, parameters, some, work)
             elif code == metrics.MINKOWSKI:
-                metrics.minkowski_row(q, tile, PANEL, columns, scale, parameters, some, work)
+                minkowski_row(q, tile, PANEL, columns, scale, parameters, some, work)
             elif code == metrics.MATRIX:
                 metrics.matrix_row(q, tile, PANEL, columns, scale, parameters, some, work)
             elif code == metrics.HAMMING:

@@ -20,6 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
+from ..kernels.logarithm import log as logarithm
+from ..kernels.logarithm import log1p
+from .exponential import exp_negative
 from .panels import PANEL
 from .parts import INTEGER_ROWS, INTEGERS, ONE, THREE, TWO, call, inner
 
@@ -133,7 +136,7 @@ def weigh(program, step, query_data, i, rows, tile, out):
         bad += call(step[PROFILE_ADDRESS], row, n, program.numbers[start], squared)
         if program.log and not step[EXTRA] & 1:  # a profile that returns K in a program of logarithms
             for j in range(n):
-                row[j] = math.log(row[j]) if row[j] > 0.0 else -math.inf
+                row[j] = logarithm(row[j])
     return bad
 
 
@@ -169,7 +172,7 @@ def _neighbors(step, log, i, query_data, tile, row):
                 weight = share
         row[j] = weight
         if log:
-            row[j] = math.log(weight) if weight > 0.0 else -math.inf
+            row[j] = logarithm(weight)
 
 
 @inner
@@ -180,7 +183,7 @@ def _table(step, numbers, log, q, tile, column, row):
         for j in range(PANEL):
             weight = numbers[line + int(tile.panels[tile.first + t, column, j])]
             if log:
-                weight = math.log(weight) if weight > 0.0 else -math.inf
+                weight = logarithm(weight)
             row[t * PANEL + j] = weight
 
 
@@ -303,12 +306,10 @@ def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work
                 for j in range(n):
                     if not log:
                         row[j] += b[j]
-                    elif row[j] >= b[j]:
-                        row[j] = (
-                            row[j] + math.log1p(math.exp(b[j] - row[j])) if row[j] > -math.inf else -math.inf
-                        )
                     else:
-                        row[j] = b[j] + math.log1p(math.exp(row[j] - b[j]))
+                        high, low = max(row[j], b[j]), min(row[j], b[j])
+                        both = high + log1p(exp_negative(low - high))
+                        row[j] = both if high > -math.inf else high
             elif kind == MULTIPLY:
                 b = stack[top + 1, r]
                 for j in range(n):

@@ -40,6 +40,7 @@ from .pool import run_tasks, split
 from .problem import Problem
 from .reach import Order, nearest_reach, put_in_order, support_of
 from .vectors import ENABLED
+from .whitening import whiten
 
 EMPTY = ("nan", "nearest", "mean", "raise")
 
@@ -282,7 +283,7 @@ def mean_and_log_sum(
     units = _units(problem, values)
     scaled = values if units is None else values / _of_rows(units, problem, samples=True)
     low, high = _range(problem, scaled)
-    scale, total, sums = _sums(problem, scaled, prune, **sizes)
+    scale, total, sums = _sums(whiten(problem), scaled, prune, **sizes)
     # whatever rounding does, a mean stays among the values
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(total[:, None] > 0, np.clip(sums / total[:, None], low, high), np.nan)
@@ -339,6 +340,7 @@ def moments(
 ) -> Moments:
     """Weighted moments of the monomials of ``x - query`` up to ``degree``, and their products with ``values``."""
     table = monomials(problem.samples.shape[1], degree)
+    problem = whiten(problem, keep_columns=True)
     f, p = len(table[0]), values.shape[1]
     plan = make_plan(problem)
     state = make_state(len(problem.queries), f * (f + 1) // 2 + f * p)
@@ -374,6 +376,7 @@ def classes(
         raise ValueError(f"labels must be one code in 0..{n_classes - 1} for each sample")
 
     def shares(problem: Problem, prune: str | bool = False) -> np.ndarray:
+        problem = whiten(problem)
         state = make_state(len(problem.queries), n_classes)
         run(
             s.CLASSES,
@@ -402,6 +405,7 @@ def quantile(
     check_option(empty, "empty", EMPTY)
 
     def one(problem: Problem) -> np.ndarray:
+        problem = whiten(problem)
         plan = make_plan(problem)
         m, p = len(problem.queries), values.shape[1]
         answer = np.empty((m, p, len(levels)))

@@ -2,8 +2,8 @@
 
 The scalar function is compiled into a part (:mod:`locbook.engine.parts`) of the same form as ours, and called once for
 a row of samples; nothing else is compiled for it. Its values are checked where they are made: a part returns how many
-are bad. A plain Python function gets the engine's exponential for ``math.exp`` and ``numpy.exp``, because a call of the
-system's keeps a loop from being turned into vectors.
+are bad. A plain Python function gets the engine's exponential and logarithm for those of ``math`` and ``numpy``: a call
+of the system's keeps a loop from being turned into vectors.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError
 
+from ..kernels.logarithm import log
 from .exponential import exp
 from .panels import PANEL
 from .parts import METRIC_PART, PROFILE_PART, address
@@ -28,16 +29,18 @@ _lock = threading.Lock()
 
 
 @lru_cache(maxsize=2)
-def _with_our_exp(module: ModuleType) -> ModuleType:
+def _with_ours(module: ModuleType) -> ModuleType:
     double = ModuleType(module.__name__)
-    double.__dict__.update(vars(module), exp=exp)
+    double.__dict__.update(vars(module), exp=exp, log=log)
     return double
 
 
 def _replaced(value: Any) -> Any:
     if value is math or value is np:
-        return _with_our_exp(value)
-    return exp if value is math.exp or value is np.exp else value
+        return _with_ours(value)
+    if value is math.exp or value is np.exp:
+        return exp
+    return log if value is math.log or value is np.log else value
 
 
 def scalar_function(function: Callable, *arguments: types.Type) -> Callable:

@@ -153,12 +153,16 @@ class Kernel:
             raise ValueError(
                 f"parameters must have one entry for each of the {len(leaves)} leaves, got {len(parameters)}"
             )
-        changed = iter(
+        return self.with_leaves(
             [
                 leaf if value is None else leaf._with_parameter(value)
                 for leaf, value in zip(leaves, parameters, strict=True)
             ]
         )
+
+    def with_leaves(self, leaves: Sequence[Kernel]) -> Kernel:
+        """The same expression of other :meth:`leaves`, as many."""
+        changed = iter(leaves)
 
         def rebuild(kernel: Kernel) -> Kernel:
             return (
@@ -339,6 +343,10 @@ class _Leaf(Kernel):
         if max(self.on) >= n_columns:
             raise ValueError(f"on={self.on} is out of range: the data has {n_columns} columns")
         return np.array(self.on)
+
+    def replaced(self, **fields: Any) -> Kernel:
+        """The same leaf with other fields, which are not checked again."""
+        return _restore(type(self), {**{name: getattr(self, name) for name in self._fields}, **fields})
 
     def _on(self) -> str:
         return "" if self.on is None else f", on={list(self.on)}"

@@ -151,7 +151,7 @@ class Metric:
 
 
 def minkowski(p: float) -> Metric:
-    """Minkowski distance with exponent ``p >= 1``.
+    """Minkowski distance with exponent ``p >= 1``; 1 is the Manhattan distance, 2 the Euclidean.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def minkowski(p: float) -> Metric:
     p = check_positive(p, "p")
     if p < 1:
         raise ValueError(f"p must be at least 1 (below, the triangle inequality fails), got {p}")
-    return Metric("minkowski", p)
+    return Metric({1.0: "manhattan", 2.0: "euclidean"}[p]) if p in (1.0, 2.0) else Metric("minkowski", p)
 
 
 def mahalanobis(covariance: np.ndarray) -> Metric:
@@ -248,24 +248,6 @@ def chebyshev_row(q, tile, n, columns, scale, parameters, out, work):
                 out[j] = difference
     for j in range(n):
         out[j] *= out[j]
-
-
-@njit(**_JIT)
-def minkowski_row(q, tile, n, columns, scale, parameters, out, work):
-    """In units of the largest difference, so that no power is beyond all floats."""
-    p = parameters[0]
-    chebyshev_row(q, tile, n, columns, scale, parameters, out, work)
-    for j in range(n):
-        work[j] = 0.0
-    for c in range(columns.size):
-        at, unit = q[columns[c]], scale[c]
-        x = tile[columns[c]]
-        for j in range(n):
-            if 0.0 < out[j] < math.inf:
-                work[j] += (abs(at - x[j]) * unit / math.sqrt(out[j])) ** p
-    for j in range(n):
-        if 0.0 < out[j] < math.inf:
-            out[j] *= work[j] ** (2.0 / p)
 
 
 @njit(**_JIT)

@@ -30,6 +30,7 @@ import numpy as np
 from numba import njit
 
 from .._validation import check_integer
+from .logarithm import log1p
 
 _JIT = {"cache": True, "error_model": "numpy", "nogil": True, "inline": "never"}
 
@@ -156,39 +157,6 @@ def cauchy(s, a):
 def cauchy_slope(s, a):
     """dK/ds = -1 / (1 + u^2)^2."""
     return -1.0 / ((1.0 + s) * (1.0 + s))
-
-
-_SQRT_HALF = np.float64(math.sqrt(0.5)).view(np.int64)
-
-
-@njit(**{**_JIT, "fastmath": {"contract"}})
-def log1p(x):
-    """log(1 + x) for x >= 0, within 2 units in the last place; unlike the system's, a loop over it becomes vectors.
-
-    1 + x = 2^k m with m between the roots of 1/2 and 2, log m = 2 artanh f with f = (m - 1) / (m + 1), by its series;
-    what 1 + x lost in rounding is added at the end.
-    """
-    y = 1.0 + x
-    bits = np.float64(y).view(np.int64)
-    k = (bits - _SQRT_HALF) >> np.int64(52)
-    m = np.int64(bits - (k << np.int64(52))).view(np.float64)
-    f = (m - 1.0) / (m + 1.0)
-    z = f * f
-    series = 1.0 / 23.0
-    series = series * z + 1.0 / 21.0
-    series = series * z + 1.0 / 19.0
-    series = series * z + 1.0 / 17.0
-    series = series * z + 1.0 / 15.0
-    series = series * z + 1.0 / 13.0
-    series = series * z + 1.0 / 11.0
-    series = series * z + 1.0 / 9.0
-    series = series * z + 1.0 / 7.0
-    series = series * z + 1.0 / 5.0
-    series = series * z + 1.0 / 3.0
-    rest = (x - (y - 1.0)) / y if x < 1e16 else 0.0
-    # ln 2 in two parts, the first of 33 bits
-    value = k * 0.6931471803691238 + (2.0 * f + (2.0 * f * z * series + (k * 1.9082149292705877e-10 + rest)))
-    return value if y < math.inf else y
 
 
 @njit(**_JIT)

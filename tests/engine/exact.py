@@ -7,10 +7,13 @@ r"""Exact answers with 50 digits, and the one place where the engine's accuracy 
 
 :math:`a_i` is its size: :math:`|t_i|` for a profile of a distance, :math:`\sum_c |q_c k_c| / \tau` for softmax, and
 for products the sum of the factors' sizes, the sample weight's logarithm among them; :math:`\kappa` is the condition
-number of a bandwidth matrix, else 1. For a profile that is no exponential the first term is an error of the squared
-distance instead, and what it does to the weight is between :math:`K(s(1-(d+8)\kappa u))` and
-:math:`K(s(1+(d+8)\kappa u))`: near the edge of a compact kernel a small weight has fewer digits, and at the edge of
-the uniform kernel a sample may fall on either side. :class:`Weights` holds these lower and upper ends.
+number of a bandwidth matrix or of a covariance's root, else 1. Such a matrix is applied to the points where sums are
+asked for and no sample is farther than 1000 bandwidths from the others; a distance of r bandwidths is then wrong by
+:math:`(d + 8)\,\kappa\,u\,(r + E)`, E the farthest distance between samples. For a profile that is no exponential the
+first term is an error of the squared distance instead, and what it does to the weight is between
+:math:`K(s(1-(d+8)\kappa u))` and :math:`K(s(1+(d+8)\kappa u))`: near the edge of a compact kernel a small weight has
+fewer digits, and at the edge of the uniform kernel a sample may fall on either side. :class:`Weights` holds these
+lower and upper ends.
 
 Let p be the normalised weights, y the exact mean, R the range of the values that take part,
 :math:`\varepsilon_i = (w_i^{high} - w_i^{low}) / \sum_j w_j^{low}` and :math:`\varepsilon` their sum; an ulp is one of
@@ -157,20 +160,27 @@ def profile(name: str, a: float):
     }[name]
 
 
-def squared_distances(q: np.ndarray, x: np.ndarray, ruler=1.0) -> tuple[np.ndarray, float]:
-    """Squared scaled distances (m, n), and the condition number of the bandwidth."""
+def squared_distances(q: np.ndarray, x: np.ndarray, ruler=1.0, covariance=None) -> np.ndarray:
+    """Squared scaled distances (m, n), and the lower and upper ends that the bound gives them."""
     difference = numbers(q)[:, None, :] - numbers(x)[None, :, :]
+    matrix, h = ruler if np.ndim(ruler) == 2 else None, 1
     if isinstance(ruler, VaryingBandwidth):
         h = numbers(ruler.values)[:, None] if ruler.side == "query" else numbers(ruler.values)[None, :]
-        return (difference * difference).sum(-1) / (h * h), 1.0
-    if np.ndim(ruler) == 2:
-        inverse = np.array((mpmath.matrix(ruler.tolist()) ** -1).tolist(), dtype=object)
-        difference = difference @ inverse.T
-        return (difference * difference).sum(-1), np.linalg.cond(ruler)
-    if np.ndim(ruler) == 1:
+    elif np.ndim(ruler) == 1:
         difference = difference / numbers(ruler)
-        return (difference * difference).sum(-1), 1.0
-    return (difference * difference).sum(-1) / _one(ruler) ** 2, 1.0
+    elif matrix is None:
+        h = _one(ruler)
+    if covariance is not None:
+        matrix = np.array(mpmath.cholesky(mpmath.matrix(covariance.tolist())).tolist(), dtype=object)
+    if matrix is None:
+        s, wrong = (difference * difference).sum(-1) / (h * h), squared_error(q.shape[1])
+        return np.array([s, s * (1 - min(wrong, 1.0)), s * (1 + wrong)])
+    inverse = np.array((mpmath.matrix(matrix.tolist()) ** -1).tolist(), dtype=object)
+    r = sqrt(((difference @ inverse.T) ** 2).sum(-1)) / h
+    among = (numbers(x)[:, None, :] - numbers(x)[None, :, :]) @ inverse.T
+    farthest = sqrt((among * among).sum(-1)).max() / (h if np.ndim(h) == 0 else h.min())
+    wrong = squared_error(q.shape[1], np.linalg.cond(matrix.astype(float))) * (r + min(farthest, 1000))
+    return np.array([r, np.where(r > wrong, r - wrong, 0), r + wrong]) ** 2
 
 
 def weigh(kernel: base.Kernel, q: np.ndarray, x: np.ndarray) -> Weights:
@@ -189,11 +199,11 @@ def weigh(kernel: base.Kernel, q: np.ndarray, x: np.ndarray) -> Weights:
         t, size = terms.sum(-1), np.abs(terms).sum(-1)
         wrong = squared_error(len(columns)) * size
         return Weights(exp(t), exp(t - wrong), exp(t + wrong), size)
-    assert kernel.metric.name == "euclidean"
-    s, condition = squared_distances(q, x, kernel.ruler)
-    function, wrong = profile(kernel.profile, kernel.parameter), squared_error(len(columns), condition)
+    assert kernel.metric.name in ("euclidean", "mahalanobis")
+    s, near, far = squared_distances(q, x, kernel.ruler, kernel.metric.parameter)
+    function = profile(kernel.profile, kernel.parameter)
     w = function(s)
-    return Weights(w, function(s * (1 + wrong)), function(s * (1 - min(wrong, 1.0))), _size(w))
+    return Weights(w, function(far), function(near), _size(w))
 
 
 def exact_weights(kernel, q, x, *, sample_weight=None, mask=None) -> Weights:

@@ -184,6 +184,21 @@ def test_rulers(ruler, name, dtype):
     check(PROFILES[name](RULERS[ruler]), q, x, values)
 
 
+@both_dtypes
+@pytest.mark.parametrize("spread", [1.0, 600.0, 3e3, 1e9])
+@pytest.mark.parametrize("name", ["gaussian", "cauchy", "epanechnikov"])
+def test_covariances_of_near_and_far_samples(name, spread, dtype):
+    """Near each query there are samples; the others are that far away, in bandwidths."""
+    rng = np.random.default_rng(7)
+    covariance = _well(3) @ _well(3).T
+    x = rng.normal(size=(40, 3)) * 0.5 + spread * rng.integers(-1, 2, (40, 1)) / 2 + 7e3
+    q = x[:8] + rng.normal(size=(8, 3)) * 0.3
+    x, q, values = x.astype(dtype), q.astype(dtype), rng.normal(size=40).astype(dtype)
+    kernel = PROFILES[name](2.0, metric=lb.mahalanobis(covariance))
+    check(kernel, q, x, values, f"spread {spread}")
+    check(kernel * lb.laplace(1.0, on=1) if name != "epanechnikov" else kernel, q, x, values, "a factor more")
+
+
 PRODUCTS = {
     "gaussian x laplace": lb.gaussian(0.8, on=[0, 1]) * lb.laplace(0.3, on=2),
     "gaussian x window": lb.gaussian(0.8) * lb.window(1.0, on=2),

@@ -25,7 +25,7 @@ from locbook.engine.scores import DISTANCE, PRODUCT, SCALED, scores_address, sco
 from locbook.engine.sieve import sieve_address, sieve_plain
 from locbook.engine.values import lane_sums, row_sums, sample_sums_address, sums_plain, values_address
 from locbook.engine.vectors import COLUMN_VECTORS, ROWS, VALUE_ROWS, lowest_bit
-from locbook.kernels.profiles import log1p
+from locbook.kernels.logarithm import log, log1p
 
 needs_vectors = pytest.mark.skipif(not vectors.ENABLED, reason="this processor takes the plain path")
 DTYPES = ["float32", "float64"]
@@ -234,6 +234,24 @@ def test_logarithm_of_one_plus_x():
     error = ulps(over(log1p)(x), exact_of(mpmath.log1p, x))
     assert error.max() <= 2.0, (x[error.argmax()], error.max())
     np.testing.assert_array_equal(over(log1p)(np.array([0.0, np.inf])), [0.0, np.inf])
+
+
+def test_logarithm():
+    rng = NUMBERS(4)
+    x = np.concatenate(
+        [
+            10.0 ** rng.uniform(-323, 308, 3000),
+            1 + rng.uniform(-0.4, 0.6, 3000),
+            1 + rng.choice([-1, 1], 500) * 10.0 ** rng.uniform(-16, -1, 500),
+            around(2.0 ** np.arange(-1022, 1024), np.float64),
+            around(math.sqrt(0.5) * 2.0 ** np.arange(-1000, 1024), np.float64),
+            [5e-324, 2.3e-308, np.finfo(float).max],
+        ]
+    )
+    error = ulps(over(log)(x), exact_of(mpmath.log, x))
+    assert error.max() <= 2.0, (x[error.argmax()], error.max())
+    ends = np.array([0.0, -0.0, 1.0, np.inf, -1e-320, -1.0, -np.inf, np.nan])
+    np.testing.assert_array_equal(over(log)(ends), [-np.inf, -np.inf, 0.0, np.inf, *4 * [np.nan]])
 
 
 # -- scores ------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import locbook as lb
 from locbook import engine
 from locbook.engine import vectors
 from locbook.engine.exponential import exp, exp_negative
-from locbook.kernels.profiles import log1p
+from locbook.kernels.logarithm import log1p
 
 ROOT = Path(__file__).parents[2]
 AVX2 = "+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+avx,+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+movbe"

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ...kernels import metrics, profiles
+from ...kernels.logarithm import log1p
 from .backend import device, nearest_whole, trigonometry
 
 
@@ -288,7 +289,7 @@ def specialise(function: Any, T: type, _seen: dict | None = None) -> Callable:
 
 
 def _converted(value: Any, T: type, seen: dict) -> Any:
-    if value is profiles.log1p:  # ours is for float64 and for vectors
+    if value is log1p:  # ours is for float64 and for vectors
         return math.log1p
     if type(value) is float:
         return T(value)
