@@ -69,9 +69,10 @@ bandwidths wrong by :math:`(d + 8)\,\kappa\,u\,(r + E)`, E the distance of the f
 - a distance is within :math:`(d/2 + 4)\,u` of itself down to 1e-153, below which squares underflow.
 
 F is 0 for float64 and 1e-5 for float32 input: the one leaf of ``fused`` is computed in float32 where that holds, all
-else in float64, moments always. Coordinates beyond 1e150 are refused where a square overflows.
-``tests/engine/exact.py`` states these bounds in code; ``tests/engine/test_accuracy.py`` holds the engine to them with
-50 digits.
+else in float64, moments always. A user's profile is computed in float32 on float32 input, of a squared distance that is
+within :math:`(d + 8)\,2^{-24}` of itself; what the function makes of that, its author knows. Coordinates beyond 1e150
+are refused where a square overflows. ``tests/engine/exact.py`` states these bounds in code;
+``tests/engine/test_accuracy.py`` holds the engine to them with 50 digits.
 
 **Same bits.** An answer is the same to the bit for any number of threads and any block of queries, in every run. Where
 samples are left out the sums run in another order, which may depend on the queries that are asked together, and with it

@@ -8,6 +8,8 @@ threads and any block of queries.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -205,7 +207,7 @@ def run(
             )
         )
 
-    try:
+    with user_errors(problem, plan.users):
         if problem.groups is not None:
             most = max(1, chunk // problem.groups.samples)
             bad = sum(run_tasks(walk_groups, split(math.prod(problem.groups.lead), most)))
@@ -223,18 +225,9 @@ def run(
             bad = sum(run_tasks(lambda rows: walk(rows.start, rows, rows, packed(rows)), blocks))
         else:
             bad = sum(walk_all(some if order is None else order[some]) for some in slices(n, chunk))
-    except Exception as error:
-        if not plan.users:
-            raise
-        raise ValueError(
-            f"kernel {problem.kernel!r}: a user's function raised an exception: {error!r}"
-        ) from error
     if not plan.program.log:
         state.shift[:] = np.log(unit)
-    if bad:
-        raise ValueError(
-            f"kernel {problem.kernel!r}: a user's function gave values that are negative, NaN or infinite"
-        )
+    check_user_values(problem, bad)
     if reduction < TOP:
         check_overflow(problem, state.total)
         if reduction == MOMENTS:
@@ -242,6 +235,27 @@ def run(
     elif reduction == DENSE:
         check_overflow(problem, state.sums)
     return state
+
+
+@contextmanager
+def user_errors(problem: Problem, users: bool) -> Iterator[None]:
+    """Name the kernel where a user's function raises."""
+    try:
+        yield
+    except Exception as error:
+        if not users:
+            raise
+        raise ValueError(
+            f"kernel {problem.kernel!r}: a user's function raised an exception: {error!r}"
+        ) from error
+
+
+def check_user_values(problem: Problem, bad: int) -> None:
+    """Refuse what a user's function gave where some of it is no weight or distance."""
+    if bad:
+        raise ValueError(
+            f"kernel {problem.kernel!r}: a user's function gave values that are negative, NaN or infinite"
+        )
 
 
 def check_overflow(problem: Problem, weights: np.ndarray) -> None:

@@ -11,11 +11,15 @@ largest so far (:mod:`locbook.engine.fused_sweep` says how near). So four querie
 samples streams past: d subtractions and multiply-adds, some twenty instructions for the power, one addition for the sum
 of the weights, one multiply-add for each column of values.
 
+Under any other profile the score is turned into a log-weight s, then a is :math:`\log_2 e`, or into a weight, which is
+multiplied with b, the multiplicity itself, before the kernel comes; it finds them in ``weights``.
+
 :func:`weigh_plain` says in NumPy what the exponents and the weights are.
 """
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -24,8 +28,10 @@ from numba.extending import intrinsic
 
 from .panels import PANEL
 from .parts import address, inner
-from .scores import score_columns, scores_plain, vector_groups
+from .scores import LOG_WEIGHT, WEIGHT, score_columns, scores_plain, vector_groups
 from .vectors import ROWS, Vectors
+
+LOG2_E = 1.0 / math.log(2.0)
 
 
 def weigh_plain(
@@ -57,7 +63,12 @@ def weigh_plain(
     root : bool
         Whether the exponent is linear in the root of the score.
     """
-    score = scores_plain(queries, panels, factors, kind)
+    # LOG_WEIGHT, WEIGHT: ``queries`` are the rows of ``weights``, each with its log-weights or weights
+    given = kind in (LOG_WEIGHT, WEIGHT)
+    score = queries if given else scores_plain(queries, panels, factors, kind)
+    if kind == WEIGHT:
+        return np.zeros(len(queries)), score * bias.ravel()
+    slope = np.full(len(queries), LOG2_E) if given else slope
     exponents = slope[:, None] * (np.sqrt(score) if root else score) + (bias.ravel() - shift[:, None])
     return exponents.max(1), np.exp2(exponents)
 
@@ -80,24 +91,31 @@ def _weigh(
             4:
         ]
         rows, lines = ([v.plus(start, i) for i in range(ROWS)] for start in (first_row, first_line))
-        slopes = [v.broadcast(a.at(r)) for r in rows]
+        given = score_kind in (LOG_WEIGHT, WEIGHT)
+        slopes = [v.constant(LOG2_E) if given else v.broadcast(a.at(r)) for r in rows]
         shifts = [v.broadcast(c.at(line)) for line in lines]
-        top, total = v.variables(ROWS, start=-np.inf), v.variables(ROWS)
+        top, total = v.variables(ROWS, start=0.0 if score_kind == WEIGHT else -np.inf), v.variables(ROWS)
         sums = v.variables(ROWS, n_columns)
         with v.loop(n_panels) as p:
             panel, start = v.plus(first_panel, p), v.times(p, PANEL)
             for starts in vector_groups(v):  # i is a query, j the first of W samples, as in the formula
-                found = score_columns(v, score_kind, q, rows, x, panel, starts, f)
+                if given:
+                    found = [[v.load(w.at(line, v.plus(start, j))) for j in starts] for line in lines]
+                else:
+                    found = score_columns(v, score_kind, q, rows, x, panel, starts, f)
                 for k, j in enumerate(starts):
                     biases = v.load(b.at(panel, j))
                     known = [v.load(y.at(panel, e, j)) for e in range(n_columns)]
                     for i in range(ROWS):
                         score = v.root(found[i][k]) if rooted else found[i][k]
-                        # slope * score + (bias - shift)
-                        exponent = v.multiply_add(score, slopes[i], v.subtract(biases, shifts[i]))
-                        # exponents.max(1), lane by lane; in this order a NaN is passed over
-                        v.set(top[i], v.maximum(exponent, v.get(top[i])))
-                        weight = v.exp2(exponent)
+                        if score_kind == WEIGHT:
+                            weight = v.multiply(score, biases)
+                        else:
+                            # slope * score + (bias - shift)
+                            exponent = v.multiply_add(score, slopes[i], v.subtract(biases, shifts[i]))
+                            # exponents.max(1), lane by lane; in this order a NaN is passed over
+                            v.set(top[i], v.maximum(exponent, v.get(top[i])))
+                            weight = v.exp2(exponent)
                         v.set(total[i], v.add(v.get(total[i]), weight))
                         for e, value in enumerate(known):
                             v.set(sums[i][e], v.multiply_add(weight, value, v.get(sums[i][e])))
@@ -133,7 +151,7 @@ def weigh_address(dtype: str, kind: int, root: bool, n_values: int, store: bool)
     For the queries ``row .. row + ROWS - 1``, with slopes at the same rows and shifts at ``line + i``, and ``count``
     panels from ``first`` it fills ``lanes[line + i]``, shape (2 + n_values, W): the largest exponents, the sums of the
     weights, and the sums of weight times value, still apart for the W lanes; with ``store`` also
-    ``weights[line + i, : count * PANEL]``.
+    ``weights[line + i, : count * PANEL]``, where for the kinds LOG_WEIGHT and WEIGHT the profile left its answers.
 
     Parameters
     ----------

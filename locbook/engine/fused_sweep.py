@@ -28,6 +28,32 @@ HEADROOM = 20.0
 TRIES = 3
 
 
+class Profile(NamedTuple):
+    """Any profile but those that the fused kernel has in itself.
+
+    Attributes
+    ----------
+    scores, address : int
+        Addresses of the scores (:func:`locbook.engine.scores.scores_address`) and of the profile
+        (:func:`locbook.engine.named.profile_address`); the latter 0 where there is no profile.
+    shape : float
+        Its parameter.
+    columns : array of int64
+    logarithmic : bool
+        Whether it gives log-weights; else weights, which have no shift.
+    """
+
+    scores: int
+    address: int
+    shape: float
+    columns: np.ndarray
+    logarithmic: bool
+
+
+#: For the kernels of exponential type.
+NO_PROFILE = Profile(0, 0, 0.0, np.empty(0, np.int64), True)
+
+
 class Samples(NamedTuple):
     """A chunk of samples, and how it is weighed.
 
@@ -35,7 +61,9 @@ class Samples(NamedTuple):
     ----------
     weigh, add : int
         Addresses of the fused kernel and of the value kernel; the latter 0 where the former sums the values.
+    profile : Profile
     panels, bias : arrays, shapes (panels, d, PANEL) and (panels, PANEL)
+        The bias of weights that have no shift is their multiplicity.
     factors : array, shape (d,)
     values : array, shape (panels, p, PANEL), or (panels, PANEL, p to the next W)
         By the value kernel.
@@ -45,6 +73,7 @@ class Samples(NamedTuple):
 
     weigh: int
     add: int
+    profile: Profile
     panels: np.ndarray
     bias: np.ndarray
     factors: np.ndarray
@@ -74,9 +103,10 @@ def make_scratch(samples: Samples, per_tile: int, n_lanes: int) -> Scratch:
     dtype = samples.panels.dtype
     slots = samples.values.shape[2] // n_lanes if samples.by_row else samples.values.shape[1]
     apart = samples.add != 0
+    stored = apart or samples.profile.address != 0
     return Scratch(
         np.zeros((BLOCK, 2 if apart else 2 + slots, n_lanes), dtype),
-        np.zeros((BLOCK if apart else 0, per_tile * PANEL), dtype),
+        np.zeros((BLOCK if stored else 0, per_tile * PANEL), dtype),
         np.zeros((BLOCK, slots if apart else 0, n_lanes), dtype),
         np.zeros((BLOCK, 1 + slots, n_lanes)),
         np.zeros(BLOCK, dtype),
@@ -149,9 +179,9 @@ def _end(start, b, samples, shift, total, sums, room):
                 for lane in range(n_lanes):
                     sums[k, c] += room.sums[i, 1 + c, lane]
         shift[k] = room.shift[i] if room.seen[i] else -math.inf
-        if room.lost[i] or (
-            room.seen[i] and not total[k] >= 0.5
-        ):  # the largest weight is 1 or more, but for rounding
+        # the largest weight is 1 or more, but for rounding; where there is no shift it may be anything
+        least = 0.5 if samples.profile.logarithmic else 0.0
+        if room.lost[i] or (room.seen[i] and not total[k] >= least):
             shift[k] = math.nan
 
 
@@ -164,6 +194,7 @@ def fused_sweep(samples, queries, slope, block, tiles, ends, per_tile, shift, to
     samples : Samples
     queries : array, shape (b to the next multiple of ROWS, d)
     slope : array, shape (b to the next multiple of ROWS,)
+        Squared bandwidths where there is a profile.
     block : int
         Queries of a block, at most BLOCK.
     tiles, ends : arrays of int64
@@ -173,11 +204,17 @@ def fused_sweep(samples, queries, slope, block, tiles, ends, per_tile, shift, to
         ``shift`` in powers of two; -inf before the first weight, NaN where the exponents are too large for this kernel.
     sums : array of float64, shape (b, p)
     room : Scratch
+
+    Returns
+    -------
+    int
+        How many values of the profile were bad.
     """
     weigh, add, panels, bias, factors, values = (
         samples.weigh, samples.add, samples.panels, samples.bias, samples.factors, samples.values,
     )  # fmt: skip
     lanes, weights, tile_sums, block_sums, block_shift, seen, lost = room
+    profile, bad = samples.profile, 0
     for number in range(ends.size):
         start = number * block
         b = min(block, total.size - start)
@@ -191,6 +228,21 @@ def fused_sweep(samples, queries, slope, block, tiles, ends, per_tile, shift, to
                 # until no shift has moved, TRIES times at most. Each call overwrites ``lanes``; the last is added.
                 again, tries, now = True, 0, count if seen[i] else min(1, count)
                 while again and tries < TRIES:
+                    if profile.address != 0:
+                        call(
+                            profile.scores,
+                            queries,
+                            start + i,
+                            panels,
+                            first,
+                            now,
+                            profile.columns,
+                            factors,
+                            weights[i : i + ROWS],
+                        )
+                        for r in range(i, i + ROWS):
+                            squared = np.float64(slope[start + r])
+                            bad += call(profile.address, weights[r], now * PANEL, profile.shape, squared)
                     call(
                         weigh,
                         queries,
@@ -225,3 +277,4 @@ def fused_sweep(samples, queries, slope, block, tiles, ends, per_tile, shift, to
                             block_sums[i, 1 + c, lane] += tile_sums[i, c, lane]
                             tile_sums[i, c, lane] = 0
         _end(start, b, samples, shift, total, sums, room)
+    return bad

@@ -1,18 +1,23 @@
-r"""Kernels of one exponential leaf: which they are, and the fused path for them.
+r"""Kernels of one leaf: which they are, and the fused path for them.
 
 A Gaussian, a Laplace kernel and a softmax are :math:`w = 2^{a s + b}` of one score s, with a slope a that may differ
 from query to query. Their sums and means are what attention, densities and kernel regression are made of, so they have
-a path of their own (:mod:`locbook.engine.fused_sweep`), in the precision of the input. All other kernels, and masks, go
-through the program of steps (:mod:`locbook.engine.program`).
+a path of their own (:mod:`locbook.engine.fused_sweep`), in the precision of the input. Any other profile of a Euclidean
+distance, a user's own too, takes it with one step more: it turns a row of squared distances into weights or log-weights
+before they are summed. All other kernels, and masks, go through the program of steps
+(:mod:`locbook.engine.program`).
 
 float32 is computed in float32 where that is good enough. An exponent t carries a rounding error of about
 :math:`(1 + \sqrt d / 4)\, 2^{-24}\, |t|`, and what counts is the error of the exponents near the largest. Queries for
-which it could reach :data:`FLOAT32_ERROR` are computed again in float64: far ones, and those of long vectors.
+which it could reach :data:`FLOAT32_ERROR` are computed again in float64: far ones, and those of long vectors. Of a
+user's profile nothing is known: on float32 input it is computed in float32, of a squared distance that is within
+:math:`(d + 8)\, 2^{-24}` of itself. Of the other named ones only Cauchy's is, which does not enlarge that error.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,16 +27,16 @@ from ..kernels import base
 from ..kernels.bandwidth import VaryingBandwidth
 from ..kernels.metrics import EUCLIDEAN
 from . import fused_sweep as f
-from . import pruning, vectors
-from .fused import weigh_address
+from . import named, pruning, user, vectors
+from .driver import check_user_values, user_errors
+from .fused import LOG2_E, weigh_address
 from .panels import PANEL, pack, pack_rows
 from .pool import run_tasks, split
 from .problem import Problem
-from .reach import BLOCK, Reach, put_in_order, some_columns
-from .scores import DISTANCE, PRODUCT, SCALED
+from .reach import BLOCK, Reach, put_in_order, some_columns, support_of
+from .scores import DISTANCE, LOG_WEIGHT, PRODUCT, SCALED, WEIGHT, scores_address
 from .values import values_address
 
-LOG2_E = 1.0 / math.log(2.0)
 #: Columns of values that the fused kernel sums by itself.
 IN_KERNEL = 2
 #: Most queries of a task.
@@ -42,11 +47,17 @@ TILE, MOST, FEWEST = 393_216, 24, 3
 CHUNK = 1 << 22
 #: Largest error of an exponent that float32 may make.
 FLOAT32_ERROR = 1e-5
+#: Panels of a tile whose scores are kept for a profile.
+PROFILED = 12
+#: Most columns in which a squared distance in float32 is good enough for Cauchy's profile.
+MOST_COLUMNS = 64
+#: Sums of weights without a shift that are smaller may have lost weights below the range of float32.
+LEAST = 1e-25
 
 
 @dataclass
 class Leaf:
-    """A kernel of one exponential leaf, ready for the fused kernel.
+    """A kernel of one leaf, ready for the fused kernel.
 
     Attributes
     ----------
@@ -56,9 +67,15 @@ class Leaf:
     factors : array of float64, shape (columns,)
         For each difference, where ``kind`` is SCALED.
     slope : array of float64, shape (m,)
-        Exponents are slope times score, in powers of two.
+        Exponents are slope times score, in powers of two. Under a profile the squared bandwidths.
     offset : float
         Added to the logarithm of every weight.
+    profile : callable, optional
+        Gives the address of the profile for a dtype; None for the exponential ones.
+    shape : float
+        Its parameter.
+    logarithmic, single, user : bool
+        Whether it gives log-weights, whether float32 is good enough for it, and whether it is a user's.
     """
 
     kind: int
@@ -67,10 +84,18 @@ class Leaf:
     factors: np.ndarray
     slope: np.ndarray
     offset: float
+    profile: Callable[[str], int] | None = None
+    shape: float = 0.0
+    logarithmic: bool = True
+    single: bool = True
+    user: bool = False
 
 
-def as_leaf(problem: Problem) -> Leaf | None:
-    """The leaf that a problem's kernel is; None if it is another kernel, or under a mask."""
+def as_leaf(problem: Problem, *, exponential: bool = True) -> Leaf | None:
+    """The leaf that a problem's kernel is; None if it is another kernel, or under a mask.
+
+    ``exponential`` asks for the kernels of exponential type alone.
+    """
     if problem.mask is not None:
         return None
     kernel, offset = problem.kernel, 0.0
@@ -81,7 +106,10 @@ def as_leaf(problem: Problem) -> Leaf | None:
     if isinstance(kernel, base.SoftmaxKernel):
         slope = np.full(m, LOG2_E / kernel.temperature)
         return Leaf(PRODUCT, False, columns, np.ones(len(columns)), slope, offset)
-    if not isinstance(kernel, base.RadialKernel) or kernel.named is None or not kernel.named.exponential:
+    if not isinstance(kernel, base.RadialKernel):
+        return None
+    simple = kernel.named is not None and kernel.named.exponential
+    if exponential and not simple:
         return None
     ruler, kind, factors = kernel.ruler, DISTANCE, np.ones(len(columns))
     if kernel.metric.code != EUCLIDEAN:
@@ -101,9 +129,52 @@ def as_leaf(problem: Problem) -> Leaf | None:
             kind, factors = SCALED, 1.0 / ruler
     else:
         return None
+    if not simple:
+        return _under_a_profile(problem, kernel, kind, columns, factors, widths**2, offset)
     root = kernel.named.name == "laplace"
     slope = -LOG2_E / widths if root else -0.5 * LOG2_E / widths / widths
     return Leaf(kind, root, columns, factors, slope, offset)
+
+
+def moderate(weight: np.ndarray | None) -> bool:
+    """Whether no product of these multiplicities with weights, and no sum, leaves the floats."""
+    return weight is None or bool(((weight == 0) | ((weight > 1e-100) & (weight < 1e100))).all())
+
+
+def _under_a_profile(
+    problem: Problem,
+    kernel: base.RadialKernel,
+    kind: int,
+    columns: np.ndarray,
+    factors: np.ndarray,
+    squared: np.ndarray,
+    offset: float,
+) -> Leaf | None:
+    if not kernel.logarithmic and not moderate(problem.sample_weight):
+        return None
+    own = kernel.named is None
+    if own:
+        function = kernel.profile if kernel.profile is not None else kernel.log_profile
+        part = partial(_user_profile, function, kernel.logarithmic)
+    else:
+        part = partial(named.profile_address, kernel.named.code)
+    return Leaf(
+        kind,
+        False,
+        columns,
+        factors,
+        squared,
+        offset,
+        part,
+        kernel.parameter,
+        kernel.logarithmic,
+        own or (kernel.named.code in named.IN_FLOAT32 and len(columns) <= MOST_COLUMNS),
+        own,
+    )
+
+
+def _user_profile(function: Callable, log: bool, dtype: str) -> int:
+    return user.profile_address(function, log=log, dtype=dtype)
 
 
 def stream(
@@ -120,7 +191,7 @@ def stream(
             bias = np.log2(problem.sample_weight)
     rows = np.arange(len(problem.queries))
     found = np.full(len(rows), -np.inf), np.zeros(len(rows)), np.zeros((len(rows), values.shape[1]))
-    if problem.samples.dtype == problem.queries.dtype == np.float32:
+    if leaf.single and problem.samples.dtype == problem.queries.dtype == np.float32:
         good = fits_float32(problem, leaf, bias)
         if problem.groups is not None:  # all or none
             good[:] = good.all()
@@ -129,7 +200,12 @@ def stream(
         shift, total, sums = part = _sums(problem, leaf, around, bias, "float32", rows[good], prune)
         sums += total[:, None] * (middle if len(middle) == 1 else middle[good])
         near = float32_error(np.abs(shift) + 16.0, len(leaf.columns)) <= FLOAT32_ERROR
-        fine = near & (total > 0) & np.isfinite(total) & np.isfinite(sums).all(axis=1)
+        fine = (
+            near
+            & (total > (0 if leaf.logarithmic else LEAST))
+            & np.isfinite(total)
+            & np.isfinite(sums).all(axis=1)
+        )
         if problem.groups is not None:
             fine[:] = fine.all()
         if good.all() and fine.all():
@@ -180,6 +256,8 @@ def fits_float32(problem: Problem, leaf: Leaf, bias: np.ndarray) -> np.ndarray:
 
 def reach_of(problem: Problem, leaf: Leaf, bias: np.ndarray, dtype: str) -> Reach | None:
     """What a Gaussian or Laplace leaf can see in that dtype; None where some samples have no weight."""
+    if leaf.profile is not None:
+        return support_of(problem, problem.kernel)
     if leaf.kind == PRODUCT or not np.isfinite(bias).all():
         return None
     widest = 1.0 / np.abs(leaf.slope).min() * LOG2_E  # of the queries: h for Laplace, 2 h^2 for a Gaussian
@@ -210,13 +288,20 @@ def _sums(
     number = np.dtype(dtype)
     lanes = vectors.VECTOR_BYTES // number.itemsize
     in_kernel, by_row = p <= IN_KERNEL, p >= lanes
-    weigh = weigh_address(dtype, leaf.kind, leaf.root, p if in_kernel else 0, not in_kernel)
+    kind, profile = leaf.kind, f.NO_PROFILE
+    if leaf.profile is not None:
+        kind = LOG_WEIGHT if leaf.logarithmic else WEIGHT
+        scores = scores_address(dtype, leaf.kind)
+        profile = f.Profile(scores, leaf.profile(dtype), leaf.shape, np.arange(d), leaf.logarithmic)
+        bias = bias if leaf.logarithmic else np.exp2(bias)
+    weigh = weigh_address(dtype, kind, leaf.root, p if in_kernel else 0, not in_kernel)
     add = 0 if in_kernel else values_address(dtype, by_row)
     factors = leaf.factors.astype(number)
     some_queries = problem if len(rows) == len(problem.queries) else problem.rows(rows, problem.kernel)
     pruned = put_in_order(some_queries, reach_of(problem, leaf, bias, dtype), prune, dtype)
     if pruned is None:
-        per_tile = int(np.clip(TILE // (PANEL * max(d, p) * number.itemsize), FEWEST, MOST))
+        most = MOST if leaf.profile is None else PROFILED
+        per_tile = int(np.clip(TILE // (PANEL * max(d, p) * number.itemsize), FEWEST, most))
         per_chunk = max(1, CHUNK // (PANEL * per_tile * (d + p))) * PANEL * per_tile
         chunks, unit = [slice(first, min(first + per_chunk, n)) for first in range(0, n, per_chunk)], f.BLOCK
         if groups is not None:
@@ -225,7 +310,7 @@ def _sums(
     else:
         per_tile, chunks, unit = 1, [pruned.samples], BLOCK
 
-    def task(samples: f.Samples, part: slice) -> None:
+    def task(samples: f.Samples, part: slice) -> int:
         some = part if pruned is None else pruned.queries[part]
         own = some if len(rows) == len(problem.queries) else rows[some]
         queries = vectors.whole_rows(some_columns(problem.queries[own], leaf.columns), number)
@@ -244,16 +329,23 @@ def _sums(
             tiles, ends = pruning.active_lists(
                 *blocks, first, -(-len(own_rows) // unit), *boxes, *rest, slack
             )
-        f.fused_sweep(*given, unit, tiles, ends, per_tile, *state, f.make_scratch(samples, per_tile, lanes))
+        room = f.make_scratch(samples, per_tile, lanes)
+        bad = f.fused_sweep(*given, unit, tiles, ends, per_tile, *state, room)
         if pruned is not None:
             for whole, own_part in zip((shift, total, sums), state, strict=True):
                 whole[some] = own_part
+        return bad
 
+    bad = 0
     for chunk in chunks:
         panels = pack(some_columns(problem.samples[chunk], leaf.columns), number)
-        biases = pack(bias[chunk, None], number, fill=-np.inf)[:, 0]
+        biases = pack(bias[chunk, None], number, fill=0.0 if kind == WEIGHT else -np.inf)[:, 0]
         known = pack_rows(values[chunk], number, lanes) if by_row else pack(values[chunk], number, fill=0.0)
-        samples = f.Samples(weigh, add, panels, biases, factors, known, by_row)
-
-        run_tasks(partial(task, samples), split(len(rows), TASK, unit))
+        samples = f.Samples(weigh, add, profile, panels, biases, factors, known, by_row)
+        with user_errors(problem, leaf.user):
+            bad += sum(run_tasks(partial(task, samples), split(len(rows), TASK, unit)))
+    if bad and dtype == "float32":  # perhaps beyond its range: float64 decides
+        total[:] = np.nan
+    else:
+        check_user_values(problem, bad)
     return shift, total, sums

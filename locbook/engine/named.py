@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+import numpy as np
+
 from ..kernels import metrics, profiles
 from ..kernels.logarithm import log
 from .exponential import exp_negative
 from .panels import PANEL
-from .parts import METRIC_PART, PROFILE_PART, address, inner
+from .parts import FLOAT32_PROFILE_PART, METRIC_PART, PROFILE_PART, address, inner
 
 
 @inner
@@ -82,14 +84,28 @@ def metric_address(code: int) -> int:
 LOGARITHMIC = (*(p.logarithmic for p in profiles.PROFILES.values()), True)
 
 
+@inner
+def _cauchy_in_float32(row, n, a, squared):
+    one, inverse = np.float32(1.0), np.float32(1.0 / squared)
+    for j in range(n):
+        row[j] = one / (one + row[j] * inverse)
+    return 0
+
+
+#: Profiles whose relative error is at most that of the squared distance, so that float32 will do.
+IN_FLOAT32 = {profiles.PROFILES["cauchy"].code: _cauchy_in_float32}
+
+
 @lru_cache
-def profile_address(code: int) -> int:
+def profile_address(code: int, dtype: str = "float64") -> int:
     """Address of the part ``profile(row, n, a, squared)``: squared distances become weights or log-weights, in place.
 
     ``squared`` is the squared bandwidth, and u is (d / h)^2, the square of what :mod:`locbook.engine.reference` calls
     u. Where the profile has an edge they are divided by it, so that u is exactly
-    1 at the distance h; logarithms do with the inverse.
+    1 at the distance h; logarithms do with the inverse. In float32 there are those of :data:`IN_FLOAT32`.
     """
+    if dtype == "float32":
+        return address(IN_FLOAT32[code], *FLOAT32_PROFILE_PART)
 
     @inner
     def profile(row, n, a, squared):

@@ -29,6 +29,7 @@ INTEGERS, INTEGER_ROWS = (types.Array(types.int64, k, "C") for k in (1, 2))
 #: Arguments of a distance and of a profile (:mod:`locbook.engine.named`).
 METRIC_PART = (TWO, types.intp, THREE, types.intp, types.intp, INTEGERS, ONE, ONE, ONE, ONE)
 PROFILE_PART = (ONE, types.intp, types.float64, types.float64)
+FLOAT32_PROFILE_PART = (types.Array(types.float32, 1, "C"), *PROFILE_PART[1:])
 #: Arguments of what accumulates (:func:`locbook.engine.sweep.reduce_address`).
 REDUCE_PART = (
     *(TWO, types.intp, types.intp, types.intp, TWO, INTEGERS, THREE, types.intp, types.intp, INTEGERS),

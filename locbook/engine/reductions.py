@@ -33,7 +33,7 @@ from ..kernels.metrics import EUCLIDEAN, Metric, as_metric
 from . import sweep as s
 from .compact import sum_compact
 from .driver import check_overflow, make_state, run
-from .leaf import as_leaf, stream
+from .leaf import as_leaf, moderate, stream
 from .nearest import find_nearest, sievable
 from .plan import NearestKernel, make_plan, make_score_plan
 from .pool import run_tasks, split
@@ -185,9 +185,11 @@ def _sums(
     By the fused path where the kernel is one exponential leaf (a Gaussian, say) and there are vectors, else, and for
     queries beyond its range, by the program.
     """
-    leaf = as_leaf(problem) if ENABLED else None
+    leaf = as_leaf(problem, exponential=False) if ENABLED else None
     if leaf is None:
         return _program_sums(problem, values, prune, **sizes)
+    if leaf.profile is not None and (found := _compact_sums(problem, values, prune)) is not None:
+        return found
     found = stream(problem, leaf, values, prune)
     lost = np.flatnonzero(np.isnan(found[0]))
     if lost.size:
@@ -204,21 +206,22 @@ def _sums(
 def _program_sums(
     problem: Problem, values: np.ndarray, prune: str | bool, **sizes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    found = sum_compact(problem, values, prune) if _moderate(problem.sample_weight) else None
-    if found is not None:
-        return np.zeros(len(problem.queries)), *found
+    if (found := _compact_sums(problem, values, prune)) is not None:
+        return found
     plan, state = make_plan(problem), make_state(len(problem.queries), values.shape[1])
     run(s.MEAN, problem, plan, state, values=values, pruned=_pruned(problem, prune), **sizes)
     return state.shift, state.total, state.sums
 
 
+def _compact_sums(
+    problem: Problem, values: np.ndarray, prune: str | bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    found = sum_compact(problem, values, prune) if moderate(problem.sample_weight) else None
+    return None if found is None else (np.zeros(len(problem.queries)), *found)
+
+
 def _pruned(problem: Problem, prune: str | bool) -> Order | None:
     return put_in_order(problem, support_of(problem, problem.kernel), prune)
-
-
-def _moderate(weight: np.ndarray | None) -> bool:
-    """Whether no product of these multiplicities with weights, and no sum, leaves the floats."""
-    return weight is None or bool(((weight == 0) | ((weight > 1e-100) & (weight < 1e100))).all())
 
 
 def _units(problem: Problem, values: np.ndarray) -> np.ndarray | None:

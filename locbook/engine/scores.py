@@ -19,7 +19,8 @@ from .parts import address, inner
 from .vectors import COLUMN_VECTORS, ROWS, Vectors
 
 #: What is computed of a query and a sample: the squared distance, the same with a factor for each column, the product.
-DISTANCE, SCALED, PRODUCT = range(3)
+#: Or what a profile made of it: a log-weight, or a weight.
+DISTANCE, SCALED, PRODUCT, LOG_WEIGHT, WEIGHT = range(5)
 
 
 def scores_plain(queries: np.ndarray, panels: np.ndarray, factors: np.ndarray, kind: int) -> np.ndarray:

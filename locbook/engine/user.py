@@ -1,9 +1,9 @@
 """A user's own profile or distance inside the engine, at the engine's speed.
 
 The scalar function is compiled into a part (:mod:`locbook.engine.parts`) of the same form as ours, and called once for
-a row of samples; nothing else is compiled for it. Its values are checked where they are made: a part returns how many
-are bad. A plain Python function gets the engine's exponential and logarithm for those of ``math`` and ``numpy``: a call
-of the system's keeps a loop from being turned into vectors.
+a row of samples; nothing else is compiled for it. Its values are checked where they are made: a part returns 0 where
+all are good. A plain Python function gets the engine's exponential and logarithm for those of ``math`` and ``numpy``: a
+call of the system's keeps a loop from being turned into vectors.
 """
 
 from __future__ import annotations
@@ -21,76 +21,103 @@ from numba import njit, types
 from numba.core.errors import NumbaError
 
 from ..kernels.logarithm import log
-from .exponential import exp
+from .exponential import exp, exp_32
 from .panels import PANEL
-from .parts import METRIC_PART, PROFILE_PART, address
+from .parts import FLOAT32_PROFILE_PART, METRIC_PART, PROFILE_PART, address
 
 _lock = threading.Lock()
 
 
-@lru_cache(maxsize=2)
-def _with_ours(module: ModuleType) -> ModuleType:
+@lru_cache(maxsize=4)
+def _with_ours(module: ModuleType, dtype: str) -> ModuleType:
     double = ModuleType(module.__name__)
-    double.__dict__.update(vars(module), exp=exp, log=log)
+    double.__dict__.update(vars(module), exp=_EXP[dtype], log=log)
     return double
 
 
-def _replaced(value: Any) -> Any:
+_EXP = {"float64": exp, "float32": exp_32}
+
+
+def _replaced(value: Any, dtype: str) -> Any:
     if value is math or value is np:
-        return _with_ours(value)
+        return _with_ours(value, dtype)
     if value is math.exp or value is np.exp:
-        return exp
-    return log if value is math.log or value is np.log else value
+        return _EXP[dtype]
+    if value is math.log or value is np.log:
+        return log
+    return value if dtype == "float64" else in_float32(value)
 
 
-def scalar_function(function: Callable, *arguments: types.Type) -> Callable:
-    """The user's function, jitted without fast-math; as it is where the user jitted it."""
+def in_float32(value: Any) -> Any:
+    """A constant of a function that is to compute in float32: Python's floats, and its integers, would widen it."""
+    if type(value) is float:  # beyond the range of float32 it stays, and widens
+        return (
+            value if math.isfinite(value) and value and not 1e-37 < abs(value) < 1e38 else np.float32(value)
+        )
+    if type(value) is int and abs(value) < 1 << 15:
+        return np.int16(value)  # the integer that float32 takes in without becoming float64
+    return tuple(in_float32(part) for part in value) if type(value) is tuple else value
+
+
+def rebuilt(
+    function: FunctionType, convert: Callable[[Any], Any], convert_constant: Callable[[Any], Any]
+) -> Any:
+    """A copy of a function with other values of its globals and closure, and other constants."""
+    names = {
+        name: convert(function.__globals__[name])
+        for name in function.__code__.co_names
+        if name in function.__globals__
+    }
+    cells = tuple(CellType(convert(cell.cell_contents)) for cell in function.__closure__ or ())
+    constants = tuple(convert_constant(value) for value in function.__code__.co_consts)
+    copy = FunctionType(
+        function.__code__.replace(co_consts=constants),
+        {"__builtins__": builtins, **names},
+        function.__name__,
+        function.__defaults__,
+        cells,
+    )
+    copy.__module__ = function.__module__
+    return copy
+
+
+def scalar_function(function: Callable, *arguments: types.Type, dtype: str = "float64") -> Callable:
+    """The user's function, jitted without fast-math, for computing in ``dtype``; as it is where the user jitted it."""
     if hasattr(function, "py_func"):
         function.compile(
             arguments
         )  # here, by the user's options: compiled inside ours it would take over ours
         return function
     if isinstance(function, FunctionType):
-        names = {
-            name: _replaced(function.__globals__[name])
-            for name in function.__code__.co_names
-            if name in function.__globals__
-        }
-        cells = tuple(CellType(_replaced(cell.cell_contents)) for cell in function.__closure__ or ())
-        function = FunctionType(
-            function.__code__,
-            {"__builtins__": builtins, **names},
-            function.__name__,
-            function.__defaults__,
-            cells,
-        )
+        constant = in_float32 if dtype == "float32" else lambda value: value
+        function = rebuilt(function, lambda value: _replaced(value, dtype), constant)
     return njit(error_model="numpy")(function)
 
 
 @cache
-def _profile(function: Callable, log: bool) -> Any:
-    scalar = scalar_function(function, types.float64)
-
-    nothing = -math.inf if log else 0.0
+def _profile(function: Callable, log: bool, dtype: str) -> Any:
+    number = getattr(np, dtype)
+    scalar = scalar_function(function, getattr(types, dtype), dtype=dtype)
+    nothing, zero, infinity, one = (
+        number(value) for value in (-math.inf if log else 0.0, 0.0, math.inf, 1.0)
+    )
 
     @njit(error_model="numpy", nogil=True)
     def profile(row, n, a, squared):
-        good, inverse = 0, 1.0 / squared
-        exact = not log or not 0.0 < inverse < math.inf
+        fine, square = True, number(squared)
+        inverse = one / square
+        exact = not log or not zero < inverse < infinity
         for j in range(n):
-            s = row[j] / squared if exact else row[j] * inverse
+            s = row[j] / square if exact else row[j] * inverse
             far = (
-                s == math.inf
+                s == infinity
             )  # no column in common, or beyond all floats: weight 0, whatever the function says
-            weight = float(scalar(0.0 if far else s))
+            weight = number(scalar(zero if far else s))
             weight = nothing if far else weight
             # a weight is a number >= 0, its logarithm anything below infinity
-            if log:
-                good += weight < math.inf
-            else:
-                good += (weight >= 0.0) & (weight < math.inf)
+            fine &= weight < infinity if log else (weight >= zero) & (weight < infinity)
             row[j] = weight
-        return n - good
+        return 0 if fine else 1
 
     return profile
 
@@ -130,8 +157,8 @@ def _address(
             ) from None
 
 
-def profile_address(function: Callable, *, log: bool) -> int:
-    """Address of the part of a user's profile ``K(s)``, or ``log K(s)``.
+def profile_address(function: Callable, *, log: bool, dtype: str = "float64") -> int:
+    """Address of the part of a user's profile ``K(s)``, or ``log K(s)``, for rows of ``dtype``.
 
     Raises
     ------
@@ -139,7 +166,8 @@ def profile_address(function: Callable, *, log: bool) -> int:
         If Numba cannot compile it.
     """
     name = "log_profile" if log else "profile"
-    return _address(name, function, lambda: _profile(function, log), PROFILE_PART)
+    part = FLOAT32_PROFILE_PART if dtype == "float32" else PROFILE_PART
+    return _address(name, function, lambda: _profile(function, log, dtype), part)
 
 
 def metric_address(function: Callable) -> int:

@@ -15,13 +15,21 @@ from numba import njit, types
 
 from locbook import engine
 from locbook.engine import parts, vectors
-from locbook.engine.exponential import POWERS, exp
+from locbook.engine.exponential import POWERS, exp, exp_32
 from locbook.engine.fused import weigh_address, weigh_plain
 from locbook.engine.fused_sweep import HEADROOM
 from locbook.engine.moments import linear_address, linear_sums_plain
 from locbook.engine.panels import PANEL, pack, pack_rows, unpack
 from locbook.engine.parts import call
-from locbook.engine.scores import DISTANCE, PRODUCT, SCALED, scores_address, scores_plain
+from locbook.engine.scores import (
+    DISTANCE,
+    LOG_WEIGHT,
+    PRODUCT,
+    SCALED,
+    WEIGHT,
+    scores_address,
+    scores_plain,
+)
 from locbook.engine.sieve import sieve_address, sieve_plain
 from locbook.engine.values import lane_sums, row_sums, sample_sums_address, sums_plain, values_address
 from locbook.engine.vectors import COLUMN_VECTORS, ROWS, VALUE_ROWS, lowest_bit
@@ -165,6 +173,23 @@ def test_exponential_over_the_whole_range():
     x = x[x < math.log(np.finfo(float).max)]
     error = ulps(over(exp)(x), exact_of(mpmath.exp, x))
     assert error.max() <= EXP_ULPS, (x[error.argmax()], error.max())
+
+
+def test_exponential_in_float32():
+    rng = NUMBERS(2)
+    x = np.concatenate(
+        [
+            rng.uniform(-104, 88.7, 4000),
+            rng.uniform(-103.9, -87, 1000),  # denormal results
+            rng.uniform(-1, 1, 1000) * 10.0 ** rng.uniform(-40, 0, 1000),
+            around(np.arange(-299, 256) * (0.5 * math.log(2.0)), np.float32),
+        ]
+    ).astype(np.float32)
+    error = ulps(over(exp_32)(x), exact_of(mpmath.exp, x))
+    assert error.max() <= 2.0, (x[error.argmax()], error.max())
+    ends = np.array([0.0, -104.5, -1e38, -np.inf, 89.0, 1e38, np.inf, np.nan], np.float32)
+    expected = [1, 0, 0, 0, np.inf, np.inf, np.inf, np.nan]
+    np.testing.assert_array_equal(over(exp_32)(ends), expected)
 
 
 def test_exponential_at_the_ends():
@@ -318,6 +343,7 @@ WEIGHS = [
     (DISTANCE, True, 1, False),
     (SCALED, True, 0, False),
     (PRODUCT, False, 1, True),
+    *((kind, False, n_values, n_values == 0) for kind in (LOG_WEIGHT, WEIGHT) for n_values in (0, 2)),
 ]
 
 
@@ -328,8 +354,11 @@ def test_weigh(kind, root, n_values, store, dtype):
     unit, smallest = np.finfo(dtype).eps, POWERS[np.dtype(dtype).itemsize].smallest
     part = weigh_address(dtype, kind, root, n_values, store)
     for case in ("normal", "offset", "equal", "far", "nobody"):
+        given = kind in (LOG_WEIGHT, WEIGHT)
         if kind == PRODUCT and case == "offset":
             continue  # terms of 1e12 leave an exponent no digits
+        if kind == WEIGHT and case == "far":
+            continue  # no shift
         rng = NUMBERS(6)
         q, x = POINTS[case if case in POINTS else "normal"](rng, 4 * PANEL - 9)
         first, count, row, line = 1, 3, 4, 2
@@ -343,8 +372,15 @@ def test_weigh(kind, root, n_values, store, dtype):
         factors = rng.uniform(0.2, 2.0, 5).astype(dtype)
         wide = [part.astype(np.float64) for part in (q[row:], panels[first : first + count])]
         wide_bias, wide_slope, wide_factors = (a.astype(np.float64) for a in (bias[first:], slope, factors))
-        score = scores_plain(*wide, wide_factors, kind)
+        score = scores_plain(*wide, wide_factors, DISTANCE if given else kind)
         score = np.sqrt(score) if root else score
+        if kind == WEIGHT:  # from 0 on, and multiplicities
+            bias = np.where(np.isfinite(bias), np.abs(bias), 0).astype(dtype)
+            wide_bias = bias[first:].astype(np.float64)
+            score = np.exp(-score / (1 + np.median(score)))
+        if given:
+            score = (-score if kind == LOG_WEIGHT else score).astype(dtype).astype(np.float64)
+            wide_slope = np.full(8, math.log2(math.e) if kind == LOG_WEIGHT else 1.0)
         # near the largest exponent, or so far below it that most are 0
         shift = np.full(8, np.nan, dtype)
         shift[lines] = (wide_slope[row:, None] * score).max(1) + (900.0 if case == "far" else 0.0)
@@ -352,16 +388,18 @@ def test_weigh(kind, root, n_values, store, dtype):
         n_lanes = vectors.VECTOR_BYTES // np.dtype(dtype).itemsize
         lanes = np.full((8, 2 + n_values, n_lanes), np.nan, dtype)
         weights = np.full((8, count * PANEL + 5), -7.0, dtype)
-        given = q, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights
-        assert call_part(part, given) == 0
+        if given:
+            weights[lines, :-5] = score
+        arguments = q, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights
+        assert call_part(part, arguments) == 0
 
         wide_shift = shift[lines].astype(np.float64)
+        shown = (score, None) if given else wide
         expected = weigh_plain(
-            *wide, wide_bias[:count], wide_slope[row:], wide_shift, wide_factors, kind, root
+            *shown, wide_bias[:count], wide_slope[row:], wide_shift, wide_factors, kind, root
         )
-        size = np.abs(wide_slope[row:, None]) * score_size(*wide, wide_factors, kind) ** (
-            0.5 if root else 1.0
-        )
+        size = np.abs(score) if given else score_size(*wide, wide_factors, kind) ** (0.5 if root else 1.0)
+        size = np.abs(wide_slope[row:, None]) * size
         size += np.abs(wide_shift[:, None]) + 3
         wrong = 12 * unit * size  # of an exponent
         seen = expected[1] > 2.0 ** (smallest + 1)
@@ -375,7 +413,7 @@ def test_weigh(kind, root, n_values, store, dtype):
         if store:
             assert (np.abs(weights[lines, :-5] - cut) <= off).all(), case
             assert (weights[lines, -5:] == -7.0).all()
-        weights[lines] = -7.0 if store else weights[lines]
+        weights[lines] = -7.0 if store or given else weights[lines]
         assert (weights == -7.0).all()
         known = values[first : first + count].transpose(1, 0, 2).reshape(n_values + 1, -1).astype(float)
         for e, factor in enumerate([np.ones(count * PANEL), *known[:n_values]]):
@@ -386,7 +424,7 @@ def test_weigh(kind, root, n_values, store, dtype):
         if case in ("normal", "equal", "offset"):
             assert cut.sum(1).min() > 0.1  # the test is about something
         if case == "nobody":
-            assert (top == -np.inf).all()
+            assert (top == (0 if kind == WEIGHT else -np.inf)).all()
             assert (lanes[lines, 1:] == 0).all()
 
 

@@ -303,6 +303,7 @@ KINDS = {
     "many": lb.tricube(1.5),
     "manhattan": lb.cosine(0.3, metric="manhattan"),
     "product": lb.gaussian(0.2) * lb.uniform(0.4),
+    "matrix": lb.tricube(np.array([[0.3, 0.1], [0.0, 0.2]])),
 }
 
 
@@ -532,7 +533,6 @@ ELSEWHERE = {
     "sum": lb.uniform(1.0) + lb.gaussian(1.0),
     "another distance": lb.uniform(1.0, metric=lb.minkowski(3.0)),
     "user's distance": lb.uniform(1.0, metric=canberra),
-    "matrix": lb.uniform(np.array([[1.0, 0.2], [0.0, 2.0]])),
     "gaussian, manhattan": lb.gaussian(1.0, metric="manhattan"),
     "hollow": lb.gaussian(1.0).hollow(),
     "knn bandwidth": lb.tricube(lb.knn_bandwidth(5)),

@@ -10,7 +10,7 @@ import pytest
 
 import locbook as lb
 from locbook import engine
-from locbook.engine import exponential, fused_sweep, parts, program, sweep
+from locbook.engine import exponential, fused_sweep, leaf, parts, program, sweep, user, vectors
 
 X = np.linspace(0, 2, 9)[:, None]
 
@@ -85,6 +85,94 @@ def test_a_profile_of_ones_own_is_the_built_in(name):
     if name != "epanechnikov":  # in the log domain a far query keeps its limit
         built_in = lb.local_mean(far, X, X[:, 0], lb.KERNELS[name](0.7))
         np.testing.assert_allclose(lb.local_mean(far, X, X[:, 0], own), built_in, rtol=1e-12)
+
+
+def whole_numbers(s):
+    return 3 / (1 + s**2 + 2 * s) - 0 * s
+
+
+#: Profiles K, or log K: by the fused path, in the precision of the input.
+SMOOTH = {
+    "gaussian": ("profile", lambda s: math.exp(-s / 2)),
+    "log gaussian": ("log_profile", lambda s: -0.5 * s),
+    "log laplace": ("log_profile", lambda s: -math.sqrt(s)),
+    "whole numbers": ("profile", whole_numbers),
+    "logarithm": ("profile", lambda s: 1 / (1 + math.log(1 + s))),
+    "power": ("profile", lambda s: (1 + s) ** -1.5),
+    "numpy": ("log_profile", lambda s: -np.log(1 + np.sqrt(s)) * 3),
+    "tiny": ("profile", lambda s: 1e-60 * math.exp(-s)),
+    "huge": ("profile", lambda s: 1e60 * math.exp(-s)),
+    "jitted": ("profile", numba.njit(lambda s: 1.0 / (1.0 + s))),
+}
+RULERS = {
+    "number": lambda d, m: 1.3 * math.sqrt(d),
+    "vector": lambda d, m: np.linspace(0.8, 2.0, d) * math.sqrt(d),
+    "per query": lambda d, m: lb.per_query(np.geomspace(0.5, 3.0, m) * math.sqrt(d)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("ruler", RULERS)
+@pytest.mark.parametrize("name", SMOOTH)
+def test_smooth_profiles_are_their_twins(name, ruler, dtype):
+    rng = np.random.default_rng(1)
+    word, function = SMOOTH[name]
+    for d, p, m, n in ((2, 1, 9, 300), (3, 4, 70, 129), (8, 20, 13, 64)):
+        q, x, y = (rng.normal(size=size).astype(dtype) for size in ((m, d), (n, d), (n, p)))
+        kernel = 0.3 * lb.Kernel(**{word: function}, bandwidth=RULERS[ruler](d, m))
+        weight = rng.choice([0.0, 0.5, 2.0], n)
+        problem = engine.Problem.check(q, x, kernel, sample_weight=weight)
+        if vectors.ENABLED:
+            assert leaf.as_leaf(problem, exponential=False).profile is not None
+        h = kernel.bandwidth
+        gap = (q[:, None].astype(float) - x[None]) / (h.values[:, None, None] if ruler == "per query" else h)
+        made = np.vectorize(getattr(function, "py_func", function))((gap**2).sum(-1))
+        w = 0.3 * weight * (np.exp(made) if word == "log_profile" else made)
+        wide = 1e-5 if dtype == "float32" else 1e-12
+        means, log_sums = engine.reductions.mean_and_log_sum(problem, y)
+        np.testing.assert_allclose(log_sums, np.log(w.sum(1)), rtol=wide, atol=wide)
+        np.testing.assert_allclose(means, w @ y / w.sum(1)[:, None], rtol=0, atol=wide * np.ptp(y))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_far_queries_under_a_profile_of_ones_own(dtype):
+    """Weights below the range of float32, and of float64."""
+    x = np.linspace(0, 1, 50)[:, None].astype(dtype)
+    q = np.array([[0.5], [14.0], [26.0], [60.0]], dtype)
+    own = lb.Kernel(lambda s: math.exp(-0.5 * s), bandwidth=1.0)
+    with pytest.warns(lb.EmptyNeighborhoodWarning, match="1 of 4"):
+        answer = lb.local_mean(q, x, x[:, 0], own)
+    np.testing.assert_allclose(answer[:3], lb.local_mean(q[:3], x, x[:, 0], lb.gaussian()), rtol=2e-5)
+    assert np.isnan(answer[3])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["gaussian", "log laplace"])
+def test_a_profile_of_ones_own_has_the_same_bits_by_any_split(name, dtype):
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(3000, 3)).astype(dtype), rng.normal(size=(3000, 3)).astype(dtype)
+    kernel = lb.Kernel(**dict([SMOOTH[name]]), bandwidth=1.0)
+    whole = lb.local_mean(x, x, y, kernel)
+    for threads in (1, 2, 3):
+        lb.set_num_threads(threads)
+        try:
+            np.testing.assert_array_equal(lb.local_mean(x, x, y, kernel), whole)
+        finally:
+            lb.set_num_threads(None)
+    np.testing.assert_array_equal(lb.local_mean(x[77:200], x, y, kernel), whole[77:200])
+
+
+def test_numbers_in_a_function_keep_float32():
+    def function(s):
+        return (1 - s**3) ** 2 / (1 + 0.5 * s) if s < 1 else 0.0
+
+    part = user._profile(function, False, "float32")
+    part.compile(parts.FLOAT32_PROFILE_PART)
+    if vectors.ENABLED:
+        assert "cvtps2pd" not in next(iter(part.inspect_asm().values()))
+    scalar = user.scalar_function(function, numba.float32, dtype="float32")
+    scalar.compile((numba.float32,))
+    assert scalar.nopython_signatures[0].return_type == numba.float32
 
 
 def test_weights_that_overflow_are_refused():
