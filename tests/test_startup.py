@@ -1,6 +1,7 @@
 """``import locbook`` is light: what takes scikit-learn or SciPy is imported when it is first used."""
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -102,3 +103,19 @@ def test_a_fitted_regressor_is_unpickled_in_a_fresh_process():
         assert type(model) is locbook.LocalMeanRegressor is type(sklearn.base.clone(model))
         print(json.dumps(model.predict([[0.25], [0.5]]).tolist()))"""
     assert fresh(code, input=pickle.dumps(model)) == model.predict([[0.25], [0.5]]).tolist()
+
+
+def test_no_first_call_compiles_strings(tmp_path):
+    """Numba's check of ``a[i:j] = b`` builds a message, and with it seconds of string functions."""
+    code = """if True:
+        import json, numpy as np, locbook as lb
+        from numba.core import event
+        x = np.random.default_rng(0).normal(size=(5000, 2))
+        with event.install_recorder("numba:compile") as recorder:
+            lb.local_mean(x, x, x[:, 0], lb.gaussian(0.05))
+            lb.local_mean(x[:1000], x, x[:, 0], lb.tricube(0.1) * lb.laplace(1.0))
+        modules = {e.data["dispatcher"].py_func.__module__ for _, e in recorder.buffer}
+        print(json.dumps(sorted(modules)))"""
+    modules = fresh(code, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
+    assert "locbook.engine.pruning" in modules
+    assert not [name for name in modules if "unicode" in name]

@@ -325,8 +325,11 @@ def active_lists(query_low, query_high, first, count, low, high, scale, metric, 
         size += panels.size
         ends[block] = size
     lists = np.empty(size, np.int64)
-    for block in range(count):
-        lists[ends[block] - found[block].size : ends[block]] = found[block]
+    place = 0
+    for panels in found:
+        for panel in panels:  # one by one: the check of an assignment to a slice takes seconds to compile
+            lists[place] = panel
+            place += 1
     return lists, ends
 
 
