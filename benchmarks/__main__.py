@@ -22,7 +22,17 @@ from typing import Any
 from . import timing
 
 RESULTS = Path(__file__).with_name("results.json")
-FAMILIES = ("attention", "gradient", "gaussian", "density", "compact", "neighbors", "regression", "oracles")
+FAMILIES = (
+    "attention",
+    "gradient",
+    "gaussian",
+    "profiles",
+    "density",
+    "compact",
+    "neighbors",
+    "regression",
+    "oracles",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -16,6 +16,7 @@ FAMILIES = {
     "attention": "Softmax local mean",
     "gradient": "Gradient of the softmax local mean",
     "gaussian": "Gaussian local mean",
+    "profiles": "Profiles of one's own, and a Mahalanobis distance",
     "density": "Density",
     "compact": "Compact support",
     "neighbors": "Nearest neighbours",
@@ -139,7 +140,7 @@ def tables(found):
         elif family == "memory":
             lines += [_memory(row) for row in rows] + [""]
         else:
-            lines += _table(rows, each_its_work=family == "oracles")
+            lines += _table(rows, family in ("oracles", "profiles"))
     return "\n".join(lines)
 
 

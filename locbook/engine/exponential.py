@@ -108,8 +108,9 @@ def exp(x):
     return _small_exp(r) * _power_of_two(half) * _power_of_two(k - half)
 
 
-_HALF, _LOG2_E_32 = np.float32(0.5), np.float32(_LOG2_E)
-_LEAST, _MOST = np.float32(-104.0), np.float32(89.0)
+_LOG2_E_32, _ZERO = np.float32(_LOG2_E), np.float32(0.0)
+#: From here to there the power of two is no denormal number, and none is beyond all floats.
+_LEAST, _MOST = np.float32(-87.0), np.float32(89.0)
 _LN2_HIGH_32, _LN2_LOW_32 = np.float32(0.693359375), np.float32(-2.12194440054690583e-4)
 _COEFFICIENTS_32 = tuple(np.float32(c) for c in _POWERS_32)
 
@@ -121,11 +122,10 @@ def _power_of_two_32(k):
 
 @jit(fastmath={"contract"})
 def exp_32(x):
-    """The same in float32, within 2 units in the last place."""
-    x = min(max(x, _LEAST), _MOST) if x == x else x
+    """The same in float32, within 2 units in the last place from -87 to 88.3; below it 0, and inf beyond."""
+    x = min(x, _MOST)
     k = np.rint(x * _LOG2_E_32)
-    half = np.floor(_HALF * k)
     f = ((x - k * _LN2_HIGH_32) - k * _LN2_LOW_32) * _LOG2_E_32  # 2^f = e^r
     c = _COEFFICIENTS_32
     power = c[0] + f * (c[1] + f * (c[2] + f * (c[3] + f * (c[4] + f * (c[5] + f * c[6])))))
-    return power * _power_of_two_32(half) * _power_of_two_32(k - half)
+    return _ZERO if x < _LEAST else power * _power_of_two_32(k)

@@ -98,6 +98,8 @@ def scalar_function(function: Callable, *arguments: types.Type, dtype: str = "fl
 def _profile(function: Callable, log: bool, dtype: str) -> Any:
     number = getattr(np, dtype)
     scalar = scalar_function(function, getattr(types, dtype), dtype=dtype)
+    # u is exactly 1 at the distance h, where the profile may have an edge
+    exact_edge = dtype == "float64" and not log
     nothing, zero, infinity, one = (
         number(value) for value in (-math.inf if log else 0.0, 0.0, math.inf, 1.0)
     )
@@ -106,7 +108,7 @@ def _profile(function: Callable, log: bool, dtype: str) -> Any:
     def profile(row, n, a, squared):
         fine, square = True, number(squared)
         inverse = one / square
-        exact = not log or not zero < inverse < infinity
+        exact = exact_edge or not zero < inverse < infinity
         for j in range(n):
             s = row[j] / square if exact else row[j] * inverse
             far = (

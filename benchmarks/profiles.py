@@ -1,0 +1,122 @@
+r"""A profile of one's own beside the named ones, and a Mahalanobis distance beside SciPy's.
+
+The bandwidth is that of :mod:`benchmarks.gaussian`. The own profiles are plain Python functions of
+:math:`s = (d / h)^2`; the peer is locbook's kernel of that name, so 1 says that there is no difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+import locbook as lb
+
+from .attention import arrays
+from .case import Case, Data, Peer, by_block
+from .gaussian import bandwidth, cost, reference
+from .gaussian import ours as by_name
+
+#: "The same speed" up to a tenth.
+TARGET, CDIST_TARGET = 0.9, 4.0
+
+
+def log_gaussian(s: float) -> float:
+    return -0.5 * s
+
+
+def gaussian(s: float) -> float:
+    return math.exp(-0.5 * s)
+
+
+def cauchy(s: float) -> float:
+    return 1 / (1 + s)
+
+
+def under(**kernel: Callable) -> Callable[[Data], np.ndarray]:
+    def run(data: Data) -> np.ndarray:
+        own = lb.Kernel(**kernel, bandwidth=bandwidth(data.q.shape[1]))
+        return lb.local_mean(data.q, data.x, data.v, own)
+
+    return run
+
+
+def named_cauchy(data: Data) -> np.ndarray:
+    return lb.local_mean(data.q, data.x, data.v, lb.cauchy(bandwidth(data.q.shape[1])))
+
+
+def cauchy_reference(data: Data) -> np.ndarray:
+    from scipy.spatial.distance import cdist
+
+    x, v = data.x.astype(np.float64), data.v.astype(np.float64)
+
+    def block(q: np.ndarray) -> np.ndarray:
+        weights = 1 / (1 + cdist(q, x, "sqeuclidean") / bandwidth(x.shape[1]) ** 2)
+        return weights @ v / weights.sum(axis=1, keepdims=True)
+
+    return by_block(block, data.q)
+
+
+def covariance(d: int) -> np.ndarray:
+    """Of neighbouring columns that go together."""
+    return 0.6 ** np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
+
+
+def mahalanobis(data: Data) -> np.ndarray:
+    d = data.q.shape[1]
+    kernel = lb.gaussian(bandwidth(d), metric=lb.mahalanobis(covariance(d)))
+    return lb.local_mean(data.q, data.x, data.v, kernel)
+
+
+def scipy_mahalanobis(data: Data) -> np.ndarray:
+    from scipy.spatial.distance import cdist
+
+    d = data.q.shape[1]
+    weights = cdist(data.q, data.x, "mahalanobis", VI=np.linalg.inv(covariance(d)))
+    np.square(weights, out=weights)
+    weights *= -0.5 / bandwidth(d) ** 2
+    np.exp(weights, out=weights)
+    return weights @ data.v / weights.sum(axis=1, keepdims=True)
+
+
+def mahalanobis_reference(data: Data) -> np.ndarray:
+    root = np.linalg.cholesky(covariance(data.q.shape[1]))
+    q, x = (np.linalg.solve(root, a.astype(np.float64).T).T for a in (data.q, data.x))
+    return reference(Data(q=q, x=x, v=data.v))
+
+
+def cases() -> list[Case]:
+    by_gaussian, by_cauchy = (
+        Peer("locbook.gaussian", by_name, TARGET),
+        Peer("locbook.cauchy", named_cauchy, TARGET),
+    )
+    works = {
+        "a Gaussian of one's own, log K": (under(log_profile=log_gaussian), reference, by_gaussian),
+        "a Gaussian of one's own, K": (under(profile=gaussian), reference, by_gaussian),
+        "Cauchy's profile of one's own": (under(profile=cauchy), cauchy_reference, by_cauchy),
+        "Mahalanobis distance": (
+            mahalanobis,
+            mahalanobis_reference,
+            Peer("scipy.spatial.distance.cdist", scipy_mahalanobis, CDIST_TARGET, "and numpy.exp"),
+        ),
+    }
+    return [
+        Case(
+            "profiles",
+            work,
+            10_000,
+            10_000,
+            d,
+            p,
+            dtype,
+            arrays(d, p),
+            run,
+            check,
+            (peer,),
+            cost(d, p, dtype),
+        )
+        for work, (run, check, peer) in works.items()
+        for dtype in ("float32", "float64")
+        for d, p in ((2, 1), (8, 8))
+    ]
