@@ -76,20 +76,35 @@ def weigh_plain(
 @intrinsic(prefer_literal=True)
 def _weigh(
     typing_context,
-    kind, root, n_values, store,
-    queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights,
+    kind, root, n_values, store, limited,
+    queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights, seen,
 ):  # fmt: skip
-    constants = kind, root, n_values, store
-    arguments = queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights
+    constants = kind, root, n_values, store, limited
+    arguments = (
+        queries,
+        row,
+        line,
+        panels,
+        first,
+        count,
+        bias,
+        slope,
+        shift,
+        factors,
+        values,
+        lanes,
+        weights,
+        seen,
+    )
     signature = types.void(*constants, *arguments)
 
     def generate(context, builder, sig, numbers):
-        score_kind, rooted, n_columns, stored = (constant.literal_value for constant in constants)
+        score_kind, rooted, n_columns, stored, some = (constant.literal_value for constant in constants)
         # named as in the formula; the constants come first
         v = Vectors(context, builder, panels.dtype)
-        q, first_row, first_line, x, first_panel, n_panels, b, a, c, f, y, out, w = v.arguments(sig, numbers)[
-            4:
-        ]
+        q, first_row, first_line, x, first_panel, n_panels, b, a, c, f, y, out, w, taking_part = v.arguments(
+            sig, numbers
+        )[5:]
         rows, lines = ([v.plus(start, i) for i in range(ROWS)] for start in (first_row, first_line))
         given = score_kind in (LOG_WEIGHT, WEIGHT)
         slopes = [v.constant(LOG2_E) if given else v.broadcast(a.at(r)) for r in rows]
@@ -113,6 +128,9 @@ def _weigh(
                         else:
                             # slope * score + (bias - shift)
                             exponent = v.multiply_add(score, slopes[i], v.subtract(biases, shifts[i]))
+                            if some:
+                                truths = v.truths(taking_part.at(v.integer(i), v.plus(start, j)))
+                                exponent = builder.select(truths, exponent, v.constant(-np.inf))
                             # exponents.max(1), lane by lane; in this order a NaN is passed over
                             v.set(top[i], v.maximum(exponent, v.get(top[i])))
                             weight = v.exp2(exponent)
@@ -129,13 +147,15 @@ def _weigh(
     return signature, generate
 
 
-def _make(kind: int, root: int, n_values: int, store: int):
+def _make(kind: int, root: int, n_values: int, store: int, limited: int):
     # to Numba the arguments are constants of ``weigh``: one kernel is compiled for each choice, without a branch
     @inner
-    def weigh(queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights):
+    def weigh(
+        queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights, seen
+    ):
         _weigh(
-            kind, root, n_values, store,
-            queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights,
+            kind, root, n_values, store, limited,
+            queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights, seen,
         )  # fmt: skip
         return 0
 
@@ -143,10 +163,13 @@ def _make(kind: int, root: int, n_values: int, store: int):
 
 
 @lru_cache
-def weigh_address(dtype: str, kind: int, root: bool, n_values: int, store: bool) -> int:
+def weigh_address(
+    dtype: str, kind: int, root: bool, n_values: int, store: bool, limited: bool = False
+) -> int:
     """Address of the fused kernel, the part ``weigh``.
 
-    Its arguments: ``queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights``.
+    Its arguments: ``queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights,
+    seen``.
     ``row`` counts the queries of the task, ``line`` those of the block, which ``shift``, ``lanes``, ``weights`` have.
     For the queries ``row .. row + ROWS - 1``, with slopes at the same rows and shifts at ``line + i``, and ``count``
     panels from ``first`` it fills ``lanes[line + i]``, shape (2 + n_values, W): the largest exponents, the sums of the
@@ -162,9 +185,12 @@ def weigh_address(dtype: str, kind: int, root: bool, n_values: int, store: bool)
         Columns of values that are summed in registers; they have shape (panels, >= n_values, PANEL).
     store : bool
         Whether the weights are written down.
+    limited : bool
+        Whether only those samples take part that are True in ``seen[i, : count * PANEL]``.
     """
     one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
     return address(
-        _make(kind, int(root), n_values, int(store)),
+        _make(kind, int(root), n_values, int(store), int(limited)),
         *(two, types.intp, types.intp, three, types.intp, types.intp, two, one, one, one, three, three, two),
+        types.Array(types.bool_, 2, "C"),
     )

@@ -113,6 +113,7 @@ class Scratch(NamedTuple):
 
     lanes: np.ndarray
     weights: np.ndarray
+    part: np.ndarray
     pulls: np.ndarray
     sums: np.ndarray
     value_sums: np.ndarray
@@ -130,6 +131,7 @@ def make_scratch(samples: Samples, by_row: bool) -> Scratch:
     return Scratch(
         np.zeros((BLOCK, 2, lanes), dtype),
         np.zeros((BLOCK, size), dtype),
+        np.zeros((0, 0), np.bool_),
         np.zeros((BLOCK, size), dtype),
         np.zeros((BLOCK, slots, lanes), dtype),
         np.zeros(samples.value_sums.shape, dtype),
@@ -166,6 +168,7 @@ def fused_backward(parts, samples, queries, room, by_row, of_queries):
                 call(
                     parts.weigh, queries.places, start + i, i, samples.panels, first, count, samples.bias,
                     queries.slope, queries.shift[start:stop], samples.factors, samples.values, room.lanes, room.weights,
+                    room.part,
                 )  # fmt: skip
                 call(
                     parts.products, queries.cotangent, start + i, samples.values, first, count, room.columns,

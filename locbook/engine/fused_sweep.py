@@ -18,6 +18,7 @@ import numpy as np
 
 from .panels import PANEL
 from .parts import call, inner, jit
+from .terms import ALL, BAD, NOBODY, SOME, Rule
 from .vectors import ROWS, VALUE_ROWS
 
 #: Queries whose sums and weights are kept at once; both kernels divide it.
@@ -28,40 +29,16 @@ HEADROOM = 20.0
 TRIES = 3
 
 
-class Profile(NamedTuple):
-    """Any profile but those that the fused kernel has in itself.
-
-    Attributes
-    ----------
-    scores, address : int
-        Addresses of the scores (:func:`locbook.engine.scores.scores_address`) and of the profile
-        (:func:`locbook.engine.named.profile_address`); the latter 0 where there is no profile.
-    shape : float
-        Its parameter.
-    columns : array of int64
-    logarithmic : bool
-        Whether it gives log-weights; else weights, which have no shift.
-    """
-
-    scores: int
-    address: int
-    shape: float
-    columns: np.ndarray
-    logarithmic: bool
-
-
-#: For the kernels of exponential type.
-NO_PROFILE = Profile(0, 0, 0.0, np.empty(0, np.int64), True)
-
-
 class Samples(NamedTuple):
     """A chunk of samples, and how it is weighed.
 
     Attributes
     ----------
-    weigh, add : int
-        Addresses of the fused kernel and of the value kernel; the latter 0 where the former sums the values.
-    profile : Profile
+    weigh, weigh_some, add, prepare : int
+        Addresses: of the fused kernel, the same for a tile of which only some take part, the value kernel, and
+        :func:`locbook.engine.terms.prepare_address`; the last two 0 where the fused kernel sums the values, and where
+        it finds all weights, itself.
+    rule : Rule
     panels, bias : arrays, shapes (panels, d, PANEL) and (panels, PANEL)
         The bias of weights that have no shift is their multiplicity.
     factors : array, shape (d,)
@@ -72,8 +49,10 @@ class Samples(NamedTuple):
     """
 
     weigh: int
+    weigh_some: int
     add: int
-    profile: Profile
+    prepare: int
+    rule: Rule
     panels: np.ndarray
     bias: np.ndarray
     factors: np.ndarray
@@ -84,13 +63,16 @@ class Samples(NamedTuple):
 class Scratch(NamedTuple):
     """Room for a block; W lanes a sum, a slot for each column of values or for W of them.
 
-    ``lanes``, ``weights``, ``tile_sums``: of one tile, in its dtype, filled by the kernels. ``sums``: in float64, the
+    ``lanes``, ``weights``, ``tile_sums``: of one tile, in its dtype, filled by the kernels. ``work``, ``part``: of four
+    queries, for ``prepare``. ``sums``: in float64, the
     sum of the weights, then the slots. ``shift``: in the dtype of the tile. ``seen``: whether a query has met a weight,
     and so has a shift. ``lost``: whether this path fails it.
     """
 
     lanes: np.ndarray
     weights: np.ndarray
+    work: np.ndarray
+    part: np.ndarray
     tile_sums: np.ndarray
     sums: np.ndarray
     shift: np.ndarray
@@ -103,10 +85,13 @@ def make_scratch(samples: Samples, per_tile: int, n_lanes: int) -> Scratch:
     dtype = samples.panels.dtype
     slots = samples.values.shape[2] // n_lanes if samples.by_row else samples.values.shape[1]
     apart = samples.add != 0
-    stored = apart or samples.profile.address != 0
+    prepared, terms = samples.prepare != 0, samples.rule.scores.size
+    stored = apart or (prepared and terms > 0)
     return Scratch(
         np.zeros((BLOCK, 2 if apart else 2 + slots, n_lanes), dtype),
         np.zeros((BLOCK if stored else 0, per_tile * PANEL), dtype),
+        np.zeros((ROWS if terms > 1 else 0, per_tile * PANEL), dtype),
+        np.zeros((ROWS if prepared else 0, per_tile * PANEL), np.bool_),
         np.zeros((BLOCK, slots if apart else 0, n_lanes), dtype),
         np.zeros((BLOCK, 1 + slots, n_lanes)),
         np.zeros(BLOCK, dtype),
@@ -180,13 +165,13 @@ def _end(start, b, samples, shift, total, sums, room):
                     sums[k, c] += room.sums[i, 1 + c, lane]
         shift[k] = room.shift[i] if room.seen[i] else -math.inf
         # the largest weight is 1 or more, but for rounding; where there is no shift it may be anything
-        least = 0.5 if samples.profile.logarithmic else 0.0
+        least = 0.5 if samples.rule.logarithmic else 0.0
         if room.lost[i] or (room.seen[i] and not total[k] >= least):
             shift[k] = math.nan
 
 
 @jit
-def fused_sweep(samples, queries, slope, block, tiles, ends, per_tile, shift, total, sums, room):
+def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, shift, total, sums, room):
     """Add the samples of some tiles to the sums of some queries.
 
     Parameters
@@ -194,7 +179,7 @@ def fused_sweep(samples, queries, slope, block, tiles, ends, per_tile, shift, to
     samples : Samples
     queries : array, shape (b to the next multiple of ROWS, d)
     slope : array, shape (b to the next multiple of ROWS,)
-        Squared bandwidths where there is a profile.
+    of_rule : Rows
     block : int
         Queries of a block, at most BLOCK.
     tiles, ends : arrays of int64
@@ -208,13 +193,13 @@ def fused_sweep(samples, queries, slope, block, tiles, ends, per_tile, shift, to
     Returns
     -------
     int
-        How many values of the profile were bad.
+        In how many tiles a profile gave values that are no weights.
     """
-    weigh, add, panels, bias, factors, values = (
-        samples.weigh, samples.add, samples.panels, samples.bias, samples.factors, samples.values,
+    add, panels, bias, factors, values = (
+        samples.add, samples.panels, samples.bias, samples.factors, samples.values,
     )  # fmt: skip
-    lanes, weights, tile_sums, block_sums, block_shift, seen, lost = room
-    profile, bad = samples.profile, 0
+    lanes, weights, work, part, tile_sums, block_sums, block_shift, seen, lost = room
+    bad = 0
     for number in range(ends.size):
         start = number * block
         b = min(block, total.size - start)
@@ -223,28 +208,35 @@ def fused_sweep(samples, queries, slope, block, tiles, ends, per_tile, shift, to
         for tile in tiles[ends[number - 1] if number else 0 : ends[number]]:
             first = tile * per_tile
             count = min(per_tile, panels.shape[0] - first)
+            taken = False
             for i in range(0, rows, ROWS):
                 # At first a look at one panel, only for the shift: so the tile is seldom done twice. Then the tile,
                 # until no shift has moved, TRIES times at most. Each call overwrites ``lanes``; the last is added.
-                again, tries, now = True, 0, count if seen[i] else min(1, count)
+                # Where some may see what others do not, no look: a query's shift is to depend on no other query.
+                again, tries, now = True, 0, count if seen[i] or samples.prepare else min(1, count)
+                status = ALL
                 while again and tries < TRIES:
-                    if profile.address != 0:
-                        call(
-                            profile.scores,
+                    if samples.prepare:
+                        status = call(
+                            samples.prepare,
+                            samples.rule,
+                            of_rule,
                             queries,
-                            start + i,
                             panels,
+                            start + i,
+                            i,
                             first,
                             now,
-                            profile.columns,
-                            factors,
-                            weights[i : i + ROWS],
+                            weights,
+                            work,
+                            part,
                         )
-                        for r in range(i, i + ROWS):
-                            squared = np.float64(slope[start + r])
-                            bad += call(profile.address, weights[r], now * PANEL, profile.shape, squared)
+                        bad += status >= BAD
+                        status %= BAD
+                        if status == NOBODY:
+                            break
                     call(
-                        weigh,
+                        samples.weigh_some if status == SOME else samples.weigh,
                         queries,
                         start + i,
                         i,
@@ -258,18 +250,25 @@ def fused_sweep(samples, queries, slope, block, tiles, ends, per_tile, shift, to
                         values,
                         lanes,
                         weights,
+                        part,
                     )
                     again = now < count
                     for r in range(i, i + ROWS):
                         again |= _follow(r, lanes, block_sums, block_shift, seen)
                     tries, now = tries + (now == count), count
+                if status == NOBODY:
+                    for r in range(i, min(i + ROWS, weights.shape[0])):
+                        for j in range(count * PANEL):
+                            weights[r, j] = 0
+                    continue
+                taken = True
                 for r in range(i, i + ROWS):
                     if again:  # exponents so large that one unit in their last place is beyond the headroom
                         lost[r] |= not _largest(lanes, r) <= HEADROOM
                     for c in range(lanes.shape[1] - 1):
                         for lane in range(lanes.shape[2]):
                             block_sums[r, c, lane] += lanes[r, 1 + c, lane]
-            if add:
+            if add and taken:
                 call(add, weights, rows, values, first, count, tile_sums)
                 for i in range(rows):
                     for c in range(tile_sums.shape[1]):

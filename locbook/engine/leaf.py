@@ -1,10 +1,10 @@
-r"""Kernels of one leaf: which they are, and the fused path for them.
+r"""Kernels for the fused path: which they are, and how they go there.
 
 A Gaussian, a Laplace kernel and a softmax are :math:`w = 2^{a s + b}` of one score s, with a slope a that may differ
 from query to query. Their sums and means are what attention, densities and kernel regression are made of, so they have
 a path of their own (:mod:`locbook.engine.fused_sweep`), in the precision of the input. Any other profile of a Euclidean
-distance, a user's own too, takes it with one step more: it turns a row of squared distances into weights or log-weights
-before they are summed. All other kernels, and masks, go through the program of steps
+distance, a user's own too, and products of all these, with each other or with the arrow of time, windows and masks,
+take it with one step more (:mod:`locbook.engine.terms`). All other kernels go through the program of steps
 (:mod:`locbook.engine.program`).
 
 float32 is computed in float32 where that is good enough. An exponent t carries a rounding error of about
@@ -18,23 +18,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..kernels import base
 from ..kernels.bandwidth import VaryingBandwidth
-from ..kernels.metrics import EUCLIDEAN
+from ..kernels.metrics import CHEBYSHEV, EUCLIDEAN, MANHATTAN
+from ..kernels.profiles import SCORE
 from . import fused_sweep as f
 from . import named, pruning, user, vectors
 from .driver import check_user_values, user_errors
 from .fused import LOG2_E, weigh_address
 from .panels import PANEL, pack, pack_rows
+from .plan import check_hollow, check_kernel_mask
 from .pool import run_tasks, split
 from .problem import Problem
 from .reach import BLOCK, Reach, put_in_order, some_columns, support_of
 from .scores import DISTANCE, LOG_WEIGHT, PRODUCT, SCALED, WEIGHT, scores_address
+from .terms import CAUSAL, OTHER, WINDOW, Rows, Rule, prepare_address
 from .values import values_address
 
 #: Columns of values that the fused kernel sums by itself.
@@ -47,8 +51,8 @@ TILE, MOST, FEWEST = 393_216, 24, 3
 CHUNK = 1 << 22
 #: Largest error of an exponent that float32 may make.
 FLOAT32_ERROR = 1e-5
-#: Panels of a tile whose scores are kept for a profile.
-PROFILED = 12
+#: Most panels of a tile where there are terms, and where there are limits, by which whole tiles may be left out.
+PROFILED, LIMITED = 12, 4
 #: Most columns in which a squared distance in float32 is good enough for Cauchy's profile.
 MOST_COLUMNS = 64
 #: Sums of weights without a shift that are smaller may have lost weights below the range of float32.
@@ -56,26 +60,82 @@ LEAST = 1e-25
 
 
 @dataclass
-class Leaf:
-    """A kernel of one leaf, ready for the fused kernel.
+class Term:
+    """A factor of a product, for :mod:`locbook.engine.terms`.
 
     Attributes
     ----------
-    kind, root
-        Of the score (:mod:`locbook.engine.scores`), and whether the exponent is linear in its root.
+    kind : int
+        Of the score.
     columns : array of int64
     factors : array of float64, shape (columns,)
-        For each difference, where ``kind`` is SCALED.
-    slope : array of float64, shape (m,)
-        Exponents are slope times score, in powers of two. Under a profile the squared bandwidths.
-    offset : float
-        Added to the logarithm of every weight.
-    profile : callable, optional
-        Gives the address of the profile for a dtype; None for the exponential ones.
+    widths : array of float64, shape (m,)
+        Bandwidths, or the temperature.
+    of_samples : array of float64, shape (n,), or None
+        Squared bandwidths of the samples.
+    profile : callable
+        Gives the address of the profile for a dtype.
     shape : float
         Its parameter.
     logarithmic, single, user : bool
         Whether it gives log-weights, whether float32 is good enough for it, and whether it is a user's.
+    """
+
+    kind: int
+    columns: np.ndarray
+    factors: np.ndarray
+    widths: np.ndarray
+    of_samples: np.ndarray | None
+    profile: Callable[[str], int]
+    shape: float
+    logarithmic: bool
+    single: bool
+    user: bool
+
+    @property
+    def squared(self) -> np.ndarray:
+        """By what the profile divides a score: the score's own profile changes the sign."""
+        return -self.widths if self.kind == PRODUCT else self.widths**2
+
+
+@dataclass
+class Limit:
+    """A factor that is 0 or 1, by two numbers.
+
+    Attributes
+    ----------
+    kind : int
+        CAUSAL, WINDOW or OTHER.
+    squared : float
+        Squared width of a window.
+    of_queries, of_samples : arrays of float64, shapes (m,) and (n,)
+    """
+
+    kind: int
+    squared: float
+    of_queries: np.ndarray
+    of_samples: np.ndarray
+
+
+@dataclass
+class Leaf:
+    """A kernel that the fused path takes: one leaf of exponential type, or terms, and limits.
+
+    Attributes
+    ----------
+    kind, root
+        Of the score (:mod:`locbook.engine.scores`), and whether the exponent is linear in its root; LOG_WEIGHT or
+        WEIGHT where there are terms.
+    columns : array of int64
+    factors : array of float64, shape (columns,)
+        For each difference, where ``kind`` is SCALED.
+    slope : array of float64, shape (m,)
+        Exponents are slope times score, in powers of two; not used where there are terms.
+    offset : float
+        Added to the logarithm of every weight.
+    terms : list of Term
+    limits : list of Limit
+    masks : list of arrays of bool, shape (m, n)
     """
 
     kind: int
@@ -84,42 +144,116 @@ class Leaf:
     factors: np.ndarray
     slope: np.ndarray
     offset: float
-    profile: Callable[[str], int] | None = None
-    shape: float = 0.0
-    logarithmic: bool = True
-    single: bool = True
-    user: bool = False
+    terms: list[Term] = field(default_factory=list)
+    limits: list[Limit] = field(default_factory=list)
+    masks: list[np.ndarray] = field(default_factory=list)
+
+    @property
+    def single(self) -> bool:
+        """Whether float32 is good enough for the terms."""
+        return all(term.single for term in self.terms)
+
+    @property
+    def prepared(self) -> bool:
+        """Whether something is said of a pair before the fused kernel sums it."""
+        return bool(self.terms or self.limits or self.masks)
 
 
-def as_leaf(problem: Problem, *, exponential: bool = True) -> Leaf | None:
-    """The leaf that a problem's kernel is; None if it is another kernel, or under a mask.
+def as_leaf(problem: Problem) -> Leaf | None:
+    """The leaf of exponential type that a problem's kernel is; None if it is another kernel, or under a mask."""
+    leaf = as_product(problem)
+    return None if leaf is None or leaf.prepared else leaf
 
-    ``exponential`` asks for the kernels of exponential type alone.
-    """
-    if problem.mask is not None:
+
+def as_product(problem: Problem) -> Leaf | None:
+    """The product that the fused path knows; None if the kernel is another one."""
+    parts = _parts_of(problem, problem.kernel)
+    if parts is None or (problem.groups is not None and problem.mask is not None):
         return None
-    kernel, offset = problem.kernel, 0.0
-    while isinstance(kernel, base.ScaledKernel):
-        kernel, offset = kernel.kernel, offset + math.log(kernel.factor)
-    columns = np.asarray(kernel.columns(problem.queries.shape[1])) if isinstance(kernel, base._Leaf) else None
-    m = len(problem.queries)
+    d, m, n = problem.queries.shape[1], len(problem.queries), len(problem.samples)
+    offset, masks = 0.0, [] if problem.mask is None else [problem.mask]
+    terms: list[Term] = []
+    limits: list[Limit] = []
+    for part in parts:
+        if isinstance(part, float):
+            offset += math.log(part)
+        elif isinstance(part, np.ndarray):
+            masks.append(part)
+        elif part is OTHER:
+            limits.append(Limit(OTHER, 1.0, problem.query_ids.astype(np.float64), np.arange(float(n))))
+        elif _is_limit(part):
+            column = part.columns(d)[0]
+            kind = CAUSAL if isinstance(part, base.CausalKernel) else WINDOW
+            squared = 1.0 if kind == CAUSAL else float(part.ruler) ** 2
+            marks = (a[:, column].astype(np.float64) for a in (problem.queries, problem.samples))
+            limits.append(Limit(kind, squared, *marks))
+        else:
+            term = _term_of(problem, part)
+            if term is None:
+                return None
+            terms.append(term)
+    if not terms:
+        return None
+    if len(terms) == 1 and (leaf := _alone(parts, terms[0], offset)) is not None:
+        leaf.limits, leaf.masks = limits, masks
+        return leaf
+    logarithmic = any(term.logarithmic for term in terms)
+    if not logarithmic and not moderate(problem.sample_weight):
+        return None
+    columns = np.unique(np.concatenate([term.columns for term in terms]))
+    kind = LOG_WEIGHT if logarithmic else WEIGHT
+    return Leaf(kind, False, columns, np.ones(len(columns)), np.zeros(m), offset, terms, limits, masks)
+
+
+def _parts_of(problem: Problem, kernel: base.Kernel) -> list[Any] | None:
+    """Factors of a product: leaves, numbers, masks, and OTHER for a hollow kernel; None if it is no such product."""
+    if isinstance(kernel, base.ScaledKernel):
+        inner = _parts_of(problem, kernel.kernel)
+        return None if inner is None else [*inner, float(kernel.factor)]
+    if isinstance(kernel, base.ProductKernel):
+        left, right = (_parts_of(problem, part) for part in kernel.parts)
+        return None if left is None or right is None else [*left, *right]
+    if isinstance(kernel, base.MaskedKernel) and problem.groups is None:
+        check_kernel_mask(problem, kernel)
+        inner = _parts_of(problem, kernel.kernel)
+        return None if inner is None else [*inner, problem.of_queries(kernel.mask)]
+    if isinstance(kernel, base.HollowKernel) and problem.groups is None:
+        check_hollow(problem)
+        inner = _parts_of(problem, kernel.kernel)
+        return None if inner is None else [*inner, OTHER]
+    known = isinstance(kernel, base.RadialKernel | base.SoftmaxKernel | base.CausalKernel)
+    return [kernel] if known else None
+
+
+def _is_limit(leaf: base.Kernel) -> bool:
+    """The arrow of time, or a window."""
+    return isinstance(leaf, base.CausalKernel) or (
+        isinstance(leaf, base.RadialKernel)
+        and leaf.profile == "uniform"
+        and isinstance(leaf.ruler, float)
+        and leaf.on is not None
+        and len(leaf.on) == 1
+        and leaf.metric.code in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
+    )
+
+
+def _term_of(problem: Problem, kernel: base.Kernel) -> Term | None:
+    columns, m = np.asarray(kernel.columns(problem.queries.shape[1])), len(problem.queries)
+    ones = np.ones(len(columns))
     if isinstance(kernel, base.SoftmaxKernel):
-        slope = np.full(m, LOG2_E / kernel.temperature)
-        return Leaf(PRODUCT, False, columns, np.ones(len(columns)), slope, offset)
-    if not isinstance(kernel, base.RadialKernel):
-        return None
-    simple = kernel.named is not None and kernel.named.exponential
-    if exponential and not simple:
-        return None
-    ruler, kind, factors = kernel.ruler, DISTANCE, np.ones(len(columns))
+        widths, score = np.full(m, kernel.temperature), partial(named.profile_address, SCORE)
+        return Term(PRODUCT, columns, ones, widths, None, score, 0.0, True, True, False)
+    ruler, kind, factors, of_samples = kernel.ruler, DISTANCE, ones, None
     if kernel.metric.code != EUCLIDEAN:
         return None
     if isinstance(ruler, VaryingBandwidth):
-        if ruler.side != "query" or ruler.values is None:
+        by_query = ruler.side == "query"
+        known = problem.n_queries if by_query else len(problem.samples)
+        if ruler.values is None or len(ruler.values) != known:
             return None
-        widths = problem.of_queries(np.asarray(ruler.values, dtype=np.float64))
-        if len(ruler.values) != problem.n_queries:
-            return None
+        given = np.asarray(ruler.values, dtype=np.float64)
+        widths = problem.of_queries(given) if by_query else np.ones(m)
+        of_samples = None if by_query else given**2
     elif np.ndim(ruler) == 0:
         widths = np.full(m, float(ruler))
     elif ruler.ndim == 1 and len(ruler) == len(columns):
@@ -129,48 +263,35 @@ def as_leaf(problem: Problem, *, exponential: bool = True) -> Leaf | None:
             kind, factors = SCALED, 1.0 / ruler
     else:
         return None
-    if not simple:
-        return _under_a_profile(problem, kernel, kind, columns, factors, widths**2, offset)
+    own = kernel.named is None
+    if own:
+        function = kernel.profile if kernel.profile is not None else kernel.log_profile
+        part = partial(_user_profile, function, kernel.logarithmic)
+        single = True
+    else:
+        code = kernel.named.code
+        part = partial(named.profile_address, code)
+        single = code in named.IN_FLOAT32 and len(columns) <= MOST_COLUMNS
+    return Term(
+        kind, columns, factors, widths, of_samples, part, kernel.parameter, kernel.logarithmic, single, own
+    )
+
+
+def _alone(parts: list[Any], term: Term, offset: float) -> Leaf | None:
+    """The one term as a leaf of exponential type, which needs no profile; None where it is none."""
+    kernel = next(part for part in parts if isinstance(part, base._Leaf) and not _is_limit(part))
+    if isinstance(kernel, base.SoftmaxKernel):
+        return Leaf(PRODUCT, False, term.columns, term.factors, LOG2_E / term.widths, offset)
+    if kernel.named is None or not kernel.named.exponential or term.of_samples is not None:
+        return None
     root = kernel.named.name == "laplace"
-    slope = -LOG2_E / widths if root else -0.5 * LOG2_E / widths / widths
-    return Leaf(kind, root, columns, factors, slope, offset)
+    slope = -LOG2_E / term.widths if root else -0.5 * LOG2_E / term.widths / term.widths
+    return Leaf(term.kind, root, term.columns, term.factors, slope, offset)
 
 
 def moderate(weight: np.ndarray | None) -> bool:
     """Whether no product of these multiplicities with weights, and no sum, leaves the floats."""
     return weight is None or bool(((weight == 0) | ((weight > 1e-100) & (weight < 1e100))).all())
-
-
-def _under_a_profile(
-    problem: Problem,
-    kernel: base.RadialKernel,
-    kind: int,
-    columns: np.ndarray,
-    factors: np.ndarray,
-    squared: np.ndarray,
-    offset: float,
-) -> Leaf | None:
-    if not kernel.logarithmic and not moderate(problem.sample_weight):
-        return None
-    own = kernel.named is None
-    if own:
-        function = kernel.profile if kernel.profile is not None else kernel.log_profile
-        part = partial(_user_profile, function, kernel.logarithmic)
-    else:
-        part = partial(named.profile_address, kernel.named.code)
-    return Leaf(
-        kind,
-        False,
-        columns,
-        factors,
-        squared,
-        offset,
-        part,
-        kernel.parameter,
-        kernel.logarithmic,
-        own or (kernel.named.code in named.IN_FLOAT32 and len(columns) <= MOST_COLUMNS),
-        own,
-    )
 
 
 def _user_profile(function: Callable, log: bool, dtype: str) -> int:
@@ -199,13 +320,9 @@ def stream(
         around, middle = around_middle(problem, values)
         shift, total, sums = part = _sums(problem, leaf, around, bias, "float32", rows[good], prune)
         sums += total[:, None] * (middle if len(middle) == 1 else middle[good])
-        near = float32_error(np.abs(shift) + 16.0, len(leaf.columns)) <= FLOAT32_ERROR
-        fine = (
-            near
-            & (total > (0 if leaf.logarithmic else LEAST))
-            & np.isfinite(total)
-            & np.isfinite(sums).all(axis=1)
-        )
+        error = float32_error(np.abs(shift) + 16.0, len(leaf.columns), len(leaf.terms))
+        least = LEAST if leaf.kind == WEIGHT else 0.0
+        fine = (error <= FLOAT32_ERROR) & (total > least) & np.isfinite(total) & np.isfinite(sums).all(axis=1)
         if problem.groups is not None:
             fine[:] = fine.all()
         if good.all() and fine.all():
@@ -232,31 +349,36 @@ def around_middle(problem: Problem, values: np.ndarray) -> tuple[np.ndarray, np.
     return around, middle if groups == 1 else np.repeat(middle, problem.groups.queries, axis=0)
 
 
-def float32_error(exponent: np.ndarray, d: int) -> np.ndarray:
+def float32_error(exponent: np.ndarray, d: int, terms: int = 0) -> np.ndarray:
     """Bound of the rounding error of a log-weight, where the largest exponent is of that size."""
-    return (1 + math.sqrt(d) / 4) * 2.0**-24 * math.log(2.0) * exponent
+    return (1 + terms + math.sqrt(d) / 4) * 2.0**-24 * math.log(2.0) * exponent
 
 
 def fits_float32(problem: Problem, leaf: Leaf, bias: np.ndarray) -> np.ndarray:
     """For which queries float32 may be tried: slopes, multiplicities and inner products of moderate size."""
     finite = bias[np.isfinite(bias)]
-    slope = np.abs(leaf.slope)
-    good = (slope < 1e18) & (slope > 1e-18) & (np.abs(finite).max(initial=0.0) <= 16.0)
-    if leaf.kind == SCALED:
-        good &= bool(((leaf.factors < 1e9) & (leaf.factors > 1e-9)).all())
-    if leaf.kind == PRODUCT:
-        with np.errstate(over="ignore"):
-            lengths = [
-                np.sqrt(np.einsum("ij,ij->i", x, x))
-                for x in (some_columns(a, leaf.columns) for a in (problem.queries, problem.samples))
-            ]
-        good &= float32_error(slope * lengths[0] * lengths[1].max(), len(leaf.columns)) <= FLOAT32_ERROR
+    good = np.full(len(problem.queries), np.abs(finite).max(initial=0.0) <= 16.0)
+    for part in leaf.terms or [leaf]:
+        slope = np.abs(part.slope if part is leaf else LOG2_E / part.squared)
+        good &= (slope < 1e18) & (slope > 1e-18)
+        if part is not leaf and part.of_samples is not None:
+            good &= bool(((part.of_samples < 1e18) & (part.of_samples > 1e-18)).all())
+        if part.kind == SCALED:
+            good &= bool(((part.factors < 1e9) & (part.factors > 1e-9)).all())
+        if part.kind == PRODUCT:
+            with np.errstate(over="ignore"):
+                lengths = [
+                    np.sqrt(np.einsum("ij,ij->i", x, x))
+                    for x in (some_columns(a, part.columns) for a in (problem.queries, problem.samples))
+                ]
+            largest = slope * lengths[0] * lengths[1].max()
+            good &= float32_error(largest, len(part.columns), len(leaf.terms)) <= FLOAT32_ERROR
     return good
 
 
 def reach_of(problem: Problem, leaf: Leaf, bias: np.ndarray, dtype: str) -> Reach | None:
     """What a Gaussian or Laplace leaf can see in that dtype; None where some samples have no weight."""
-    if leaf.profile is not None:
+    if leaf.prepared:
         return support_of(problem, problem.kernel)
     if leaf.kind == PRODUCT or not np.isfinite(bias).all():
         return None
@@ -288,19 +410,19 @@ def _sums(
     number = np.dtype(dtype)
     lanes = vectors.VECTOR_BYTES // number.itemsize
     in_kernel, by_row = p <= IN_KERNEL, p >= lanes
-    kind, profile = leaf.kind, f.NO_PROFILE
-    if leaf.profile is not None:
-        kind = LOG_WEIGHT if leaf.logarithmic else WEIGHT
-        scores = scores_address(dtype, leaf.kind)
-        profile = f.Profile(scores, leaf.profile(dtype), leaf.shape, np.arange(d), leaf.logarithmic)
-        bias = bias if leaf.logarithmic else np.exp2(bias)
-    weigh = weigh_address(dtype, kind, leaf.root, p if in_kernel else 0, not in_kernel)
+    chosen = dtype, leaf.kind, leaf.root, p if in_kernel else 0, not in_kernel
+    weigh = weigh_some = weigh_address(*chosen)
+    if leaf.prepared and not leaf.terms:
+        weigh_some = weigh_address(*chosen, True)
+    if leaf.kind == WEIGHT:
+        bias = np.ones(n) if problem.sample_weight is None else problem.sample_weight
     add = 0 if in_kernel else values_address(dtype, by_row)
+    rule, prepare = _rule_of(leaf, number), prepare_address(dtype) if leaf.prepared else 0
     factors = leaf.factors.astype(number)
     some_queries = problem if len(rows) == len(problem.queries) else problem.rows(rows, problem.kernel)
     pruned = put_in_order(some_queries, reach_of(problem, leaf, bias, dtype), prune, dtype)
     if pruned is None:
-        most = MOST if leaf.profile is None else PROFILED
+        most = LIMITED if leaf.limits or leaf.masks else PROFILED if leaf.terms else MOST
         per_tile = int(np.clip(TILE // (PANEL * max(d, p) * number.itemsize), FEWEST, most))
         per_chunk = max(1, CHUNK // (PANEL * per_tile * (d + p))) * PANEL * per_tile
         chunks, unit = [slice(first, min(first + per_chunk, n)) for first in range(0, n, per_chunk)], f.BLOCK
@@ -310,13 +432,13 @@ def _sums(
     else:
         per_tile, chunks, unit = 1, [pruned.samples], BLOCK
 
-    def task(samples: f.Samples, part: slice) -> int:
+    def task(samples: f.Samples, chunk: slice | np.ndarray, part: slice) -> int:
         some = part if pruned is None else pruned.queries[part]
         own = some if len(rows) == len(problem.queries) else rows[some]
         queries = vectors.whole_rows(some_columns(problem.queries[own], leaf.columns), number)
         # what the sweep fills: views of the answers, but under pruning copies, which go back below
         state = own_rows, *_ = [whole[some] for whole in (shift, total, sums)]
-        given = samples, queries, vectors.whole_rows(leaf.slope[own], number)
+        given = samples, queries, vectors.whole_rows(leaf.slope[own], number), _rows_of(leaf, own, chunk)
         if pruned is None:
             first = np.zeros(-(-len(own_rows) // unit), np.int64)
             each = -(-len(samples.panels) // per_tile)
@@ -339,13 +461,71 @@ def _sums(
     bad = 0
     for chunk in chunks:
         panels = pack(some_columns(problem.samples[chunk], leaf.columns), number)
-        biases = pack(bias[chunk, None], number, fill=0.0 if kind == WEIGHT else -np.inf)[:, 0]
+        biases = pack(bias[chunk, None], number, fill=0.0 if leaf.kind == WEIGHT else -np.inf)[:, 0]
         known = pack_rows(values[chunk], number, lanes) if by_row else pack(values[chunk], number, fill=0.0)
-        samples = f.Samples(weigh, add, profile, panels, biases, factors, known, by_row)
-        with user_errors(problem, leaf.user):
-            bad += sum(run_tasks(partial(task, samples), split(len(rows), TASK, unit)))
+        given = rule._replace(**_marks_of(leaf, chunk, number), size=len(bias[chunk]))
+        samples = f.Samples(weigh, weigh_some, add, prepare, given, panels, biases, factors, known, by_row)
+        with user_errors(problem, any(term.user for term in leaf.terms)):
+            bad += sum(run_tasks(partial(task, samples, chunk), split(len(rows), TASK, unit)))
     if bad and dtype == "float32":  # perhaps beyond its range: float64 decides
         total[:] = np.nan
     else:
         check_user_values(problem, bad)
     return shift, total, sums
+
+
+def _rule_of(leaf: Leaf, number: np.dtype) -> Rule:
+    """The rule, without what belongs to the samples."""
+    terms, dtype = leaf.terms, number.name
+    columns = [np.searchsorted(leaf.columns, term.columns) for term in terms]
+    own = [term.of_samples is not None for term in terms]
+    logarithmic = leaf.kind != WEIGHT
+    return Rule(
+        np.array([scores_address(dtype, term.kind) for term in terms], np.int64),
+        np.array([term.profile(dtype) for term in terms], np.int64),
+        np.array([term.shape for term in terms], np.float64),
+        np.array([logarithmic and not term.logarithmic for term in terms], np.bool_),
+        np.cumsum([0, *map(len, columns)]),
+        np.concatenate([np.empty(0, np.int64), *columns]),
+        np.concatenate([np.empty(0, number), *(term.factors for term in terms)]).astype(number),
+        np.where(own, np.cumsum(own, dtype=np.int64) - 1, -1).astype(np.int64),
+        np.empty((0, 0), number),
+        logarithmic,
+        np.array([-np.inf if logarithmic else 0.0], number),
+        np.array([limit.kind for limit in leaf.limits], np.int64),
+        np.array([limit.squared for limit in leaf.limits], np.float64),
+        *3 * [np.empty((0, 0))],
+        0,
+    )
+
+
+def _marks_of(leaf: Leaf, chunk: slice | np.ndarray, number: np.dtype) -> dict[str, np.ndarray]:
+    """What a rule needs of the samples of a chunk."""
+
+    def rows(columns: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
+        """The columns, filled up to whole panels, shape (columns, panels, PANEL)."""
+        if not columns:
+            return np.empty((0, 0, PANEL), dtype)
+        return np.ascontiguousarray(pack(np.column_stack([c[chunk] for c in columns]), dtype).swapaxes(0, 1))
+
+    marks = rows([limit.of_samples for limit in leaf.limits], np.dtype(np.float64))
+    squares = rows([term.of_samples for term in leaf.terms if term.of_samples is not None], number)
+    return {
+        "marks": marks.reshape(len(marks), marks.shape[1] * PANEL),
+        "low": marks.min(axis=2),
+        "high": marks.max(axis=2),
+        "squares": squares.reshape(len(squares), squares.shape[1] * PANEL),
+    }
+
+
+def _rows_of(leaf: Leaf, own: slice | np.ndarray, chunk: slice | np.ndarray) -> Rows:
+    """What a rule needs of some queries."""
+    count = len(leaf.slope[own])
+    squared = np.empty((len(leaf.terms), -(-count // vectors.ROWS) * vectors.ROWS))
+    for k, term in enumerate(leaf.terms):
+        squared[k] = vectors.whole_rows(term.squared[own])
+    marks = np.array([limit.of_queries[own] for limit in leaf.limits]).reshape(len(leaf.limits), count)
+    masks = np.empty((len(leaf.masks), count, len(leaf.masks[0][0, chunk]) if leaf.masks else 0), np.bool_)
+    for k, mask in enumerate(leaf.masks):
+        masks[k] = mask[own][:, chunk]
+    return Rows(squared, marks, masks)

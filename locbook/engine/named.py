@@ -92,8 +92,37 @@ def _cauchy_in_float32(row, n, a, squared):
     return 0
 
 
-#: Profiles whose relative error is at most that of the squared distance, so that float32 will do.
-IN_FLOAT32 = {profiles.PROFILES["cauchy"].code: _cauchy_in_float32}
+@inner
+def _gaussian_in_float32(row, n, a, squared):
+    factor = np.float32(-0.5 / squared)
+    for j in range(n):
+        row[j] *= factor
+    return 0
+
+
+@inner
+def _laplace_in_float32(row, n, a, squared):
+    inverse = np.float32(1.0 / squared)
+    for j in range(n):
+        row[j] = -math.sqrt(row[j] * inverse)
+    return 0
+
+
+@inner
+def _score_in_float32(row, n, a, squared):
+    factor = np.float32(-1.0 / squared)
+    for j in range(n):
+        row[j] *= factor
+    return 0
+
+
+#: Profiles, or their logarithms, whose relative error is at most that of the squared distance: float32 will do.
+IN_FLOAT32 = {
+    profiles.PROFILES["gaussian"].code: _gaussian_in_float32,
+    profiles.PROFILES["laplace"].code: _laplace_in_float32,
+    profiles.PROFILES["cauchy"].code: _cauchy_in_float32,
+    profiles.SCORE: _score_in_float32,
+}
 
 
 @lru_cache

@@ -338,9 +338,8 @@ def _(kernel: base.ScaledKernel, builder: _Builder) -> None:
     builder.step(p.MULTIPLY)
 
 
-@_lower.register
-def _(kernel: base.HollowKernel, builder: _Builder) -> None:
-    problem = builder.problem
+def check_hollow(problem: Problem) -> None:
+    """Refuse a hollow kernel where the queries are not the samples."""
     if problem.queries is not problem.samples:
         whole = problem.n_queries == len(problem.samples)
         if not whole or not np.array_equal(
@@ -349,6 +348,18 @@ def _(kernel: base.HollowKernel, builder: _Builder) -> None:
             raise ValueError(
                 "queries must be the samples, row by row, for a hollow kernel: K(x_i, x_i) = 0 has no meaning elsewhere"
             )
+
+
+def check_kernel_mask(problem: Problem, kernel: base.MaskedKernel) -> None:
+    """Refuse a mask that does not fit the problem."""
+    shape = (problem.n_queries, len(problem.samples))
+    if kernel.mask.shape != shape:
+        raise ValueError(f"mask of the kernel has shape {kernel.mask.shape}, but the problem is {shape}")
+
+
+@_lower.register
+def _(kernel: base.HollowKernel, builder: _Builder) -> None:
+    check_hollow(builder.problem)
     outer, builder.hollow = builder.hollow, True
     _lower(kernel.kernel, builder)
     builder.hollow = outer
@@ -357,9 +368,7 @@ def _(kernel: base.HollowKernel, builder: _Builder) -> None:
 
 @_lower.register
 def _(kernel: base.MaskedKernel, builder: _Builder) -> None:
-    shape = (builder.problem.n_queries, len(builder.problem.samples))
-    if kernel.mask.shape != shape:
-        raise ValueError(f"mask of the kernel has shape {kernel.mask.shape}, but the problem is {shape}")
+    check_kernel_mask(builder.problem, kernel)
     mask = builder.problem.of_queries(kernel.mask)
     outer, builder.local_masks = builder.local_masks, (*builder.local_masks, mask)
     _lower(kernel.kernel, builder)

@@ -33,7 +33,7 @@ from ..kernels.metrics import EUCLIDEAN, Metric, as_metric
 from . import sweep as s
 from .compact import sum_compact
 from .driver import check_overflow, make_state, run
-from .leaf import as_leaf, moderate, stream
+from .leaf import as_product, moderate, stream
 from .nearest import find_nearest, sievable
 from .plan import NearestKernel, make_plan, make_score_plan
 from .pool import run_tasks, split
@@ -182,13 +182,13 @@ def _sums(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Logarithm of a scale (m,), and in its units the sums of the weights (m,) and of weight times value (m, p).
 
-    By the fused path where the kernel is one exponential leaf (a Gaussian, say) and there are vectors, else, and for
-    queries beyond its range, by the program.
+    By the fused path where the kernel is a product that it knows and there are vectors, else, and for queries beyond
+    its range, by the program.
     """
-    leaf = as_leaf(problem, exponential=False) if ENABLED else None
+    leaf = as_product(problem) if ENABLED else None
     if leaf is None:
         return _program_sums(problem, values, prune, **sizes)
-    if leaf.profile is not None and (found := _compact_sums(problem, values, prune)) is not None:
+    if leaf.prepared and (found := _compact_sums(problem, values, prune)) is not None:
         return found
     found = stream(problem, leaf, values, prune)
     lost = np.flatnonzero(np.isnan(found[0]))

@@ -150,6 +150,12 @@ class Vectors:
         lanes = ir.Constant(ir.VectorType(INT32, self.lanes), [0] * self.lanes)
         return self.builder.shuffle_vector(one, ir.Constant(self.type, ir.Undefined), lanes)
 
+    def truths(self, pointer):
+        """W truth values, a byte each."""
+        bytes_ = ir.VectorType(ir.IntType(8), self.lanes)
+        found = self.builder.load(self.builder.bitcast(pointer, bytes_.as_pointer()), align=1)
+        return self.builder.icmp_unsigned("!=", found, ir.Constant(bytes_, [0] * self.lanes))
+
     def add(self, a, b):
         return self.builder.fadd(a, b)
 

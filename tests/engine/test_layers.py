@@ -210,6 +210,7 @@ def powers_of_two(t):
     given = (
         *(one, 0, 0, panels, 0, count, np.zeros((count, PANEL), dtype), np.ones(ROWS, dtype)),
         *(np.zeros(ROWS, dtype), np.ones(1, dtype), np.empty((count, 0, PANEL), dtype), lanes, weights),
+        np.zeros((0, 0), np.bool_),
     )
     call_part(weigh_address(dtype.name, PRODUCT, False, 0, True), given)
     assert (weights == weights[0]).all() or np.isnan(weights).any()
@@ -389,7 +390,25 @@ def test_weigh(kind, root, n_values, store, dtype):
         weights = np.full((8, count * PANEL + 5), -7.0, dtype)
         if given:
             weights[lines, :-5] = score
-        arguments = q, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights
+        nobody = np.zeros((0, 0), np.bool_)
+        arguments = (
+            *(
+                q,
+                row,
+                line,
+                panels,
+                first,
+                count,
+                bias,
+                slope,
+                shift,
+                factors,
+                values,
+                lanes,
+                weights,
+                nobody,
+            ),
+        )
         assert call_part(part, arguments) == 0
 
         wide_shift = shift[lines].astype(np.float64)

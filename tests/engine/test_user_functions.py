@@ -123,7 +123,7 @@ def test_smooth_profiles_are_their_twins(name, ruler, dtype):
         weight = rng.choice([0.0, 0.5, 2.0], n)
         problem = engine.Problem.check(q, x, kernel, sample_weight=weight)
         if vectors.ENABLED:
-            assert leaf.as_leaf(problem, exponential=False).profile is not None
+            assert leaf.as_product(problem).terms
         h = kernel.bandwidth
         gap = (q[:, None].astype(float) - x[None]) / (h.values[:, None, None] if ruler == "per query" else h)
         made = np.vectorize(getattr(function, "py_func", function))((gap**2).sum(-1))

@@ -1,0 +1,225 @@
+r"""Products on the fused path: what is said of four queries and a tile before the fused kernel sums it.
+
+A kernel may be a product of *terms*, each a profile of a score, and of *limits*, which are 0 or 1: the arrow of time, a
+window, a mask, a hollow kernel. Terms are evaluated one after the other for a row of samples, and added up as
+log-weights or multiplied as weights. Limits that let nobody of a tile take part skip it; where they let all, and there
+is one exponential term, the fused kernel finds the scores itself.
+
+All is computed in the precision of the samples, but for the limits, which compare numbers of the caller as they are.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from ..kernels.logarithm import log as logarithm
+from .panels import PANEL
+from .parts import INTEGERS, ONE, TWO, address, call, inner
+from .vectors import ROWS
+
+#: Kinds of limits on the difference of two numbers: not after the query's, not farther than a width, not the same.
+CAUSAL, WINDOW, OTHER = range(3)
+#: Who of a tile takes part for some of the queries; to it is added BAD where a profile gave a value that is no weight.
+NOBODY, SOME, ALL, BAD = 0, 1, 2, 4
+
+
+class Rule(NamedTuple):
+    """The terms and limits of a kernel, and what they need of a chunk of samples.
+
+    Attributes
+    ----------
+    scores, profiles : arrays of int64, shape (terms,)
+        Addresses of the scores (:mod:`locbook.engine.scores`) and of the profiles (:mod:`locbook.engine.named`).
+    shapes : array of float64, shape (terms,)
+        The profiles' parameters.
+    to_log : array of bool, shape (terms,)
+        Whether a profile gives weights where log-weights are added up.
+    starts, columns, factors : arrays
+        Where the columns of each term start (terms + 1,), the columns, and the factor of each difference.
+    by_sample : array of int64, shape (terms,)
+        Row in ``squares`` of the samples' squared bandwidths; -1 where they have none of their own.
+    squares : array, shape (rows, panels * PANEL)
+    logarithmic : bool
+    nothing : array, shape (1,)
+        The log-weight or weight of a sample that does not take part.
+    limits : array of int64, shape (limits,)
+    widths : array of float64, shape (limits,)
+        Squared, of windows.
+    marks : array of float64, shape (limits, panels * PANEL)
+        Times, or row numbers.
+    low, high : arrays of float64, shape (limits, panels)
+        Their range.
+    size : int
+        How many samples there are.
+    """
+
+    scores: np.ndarray
+    profiles: np.ndarray
+    shapes: np.ndarray
+    to_log: np.ndarray
+    starts: np.ndarray
+    columns: np.ndarray
+    factors: np.ndarray
+    by_sample: np.ndarray
+    squares: np.ndarray
+    logarithmic: bool
+    nothing: np.ndarray
+    limits: np.ndarray
+    widths: np.ndarray
+    marks: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    size: int
+
+
+class Rows(NamedTuple):
+    """What a rule needs of the queries of a task.
+
+    Attributes
+    ----------
+    squared : array of float64, shape (terms, b)
+        Squared bandwidths; for softmax minus the temperature.
+    marks : array of float64, shape (limits, b)
+    masks : array of bool, shape (masks, b, samples)
+    """
+
+    squared: np.ndarray
+    marks: np.ndarray
+    masks: np.ndarray
+
+
+@inner
+def _visible(rule, rows, start, first, count):
+    """Who of a tile takes part for the queries from ``start`` on."""
+    everybody = True
+    last = rows.marks.shape[1] - 1
+    for k in range(rule.limits.size):
+        low, high = rule.low[k, first], rule.high[k, first]
+        for t in range(first + 1, first + count):
+            low, high = min(low, rule.low[k, t]), max(high, rule.high[k, t])
+        earliest = latest = rows.marks[k, min(start, last)]
+        for r in range(1, ROWS):
+            now = rows.marks[k, min(start + r, last)]
+            earliest, latest = min(earliest, now), max(latest, now)
+        if rule.limits[k] == CAUSAL:
+            if low > latest:
+                return NOBODY
+            everybody &= high <= earliest
+        elif rule.limits[k] == WINDOW:
+            gap = max(0.0, low - latest, earliest - high)
+            if gap * gap / rule.widths[k] > 1.0:
+                return NOBODY
+            farthest = max(latest - low, high - earliest)
+            everybody &= farthest * farthest / rule.widths[k] <= 1.0
+        else:
+            everybody &= latest < low or earliest > high
+    begin, end = first * PANEL, min(rule.size, (first + count) * PANEL)
+    for k in range(rows.masks.shape[0]):
+        some, every = False, True
+        for r in range(ROWS):
+            mask = rows.masks[k, min(start + r, last), begin:end]
+            for j in range(mask.size):
+                some |= mask[j]
+                every &= mask[j]
+        if not some:
+            return NOBODY
+        everybody &= every
+    return ALL if everybody else SOME
+
+
+@inner
+def _look(rule, rows, i, first, count, seen):
+    """Write down in ``seen`` which samples of a tile take part for query ``i``."""
+    begin, n = first * PANEL, count * PANEL
+    i = min(i, rows.marks.shape[1] - 1)
+    for j in range(n):
+        seen[j] = True
+    for k in range(rule.limits.size):
+        now, marks, width = rows.marks[k, i], rule.marks[k, begin : begin + n], rule.widths[k]
+        if rule.limits[k] == CAUSAL:
+            for j in range(n):
+                seen[j] &= marks[j] <= now
+        elif rule.limits[k] == WINDOW:
+            for j in range(n):
+                gap = now - marks[j]
+                seen[j] &= gap * gap / width <= 1.0
+        else:
+            for j in range(n):
+                seen[j] &= marks[j] != now
+    for k in range(rows.masks.shape[0]):
+        mask = rows.masks[k, i, begin : min(rule.size, begin + n)]
+        for j in range(mask.size):
+            seen[j] &= mask[j]
+
+
+@inner
+def _weigh(rule, rows, queries, panels, start, first, count, out, work):
+    """Fill the rows of ``out`` with the product of the terms; returns how many rows held values that are no weights."""
+    n, bad = count * PANEL, 0
+    for f in range(rule.scores.size):
+        some = slice(rule.starts[f], rule.starts[f + 1])
+        room = out if f == 0 else work
+        call(
+            rule.scores[f], queries, start, panels, first, count, rule.columns[some], rule.factors[some], room
+        )
+        for r in range(ROWS):
+            row = room[r]
+            if rule.by_sample[f] >= 0:
+                squares = rule.squares[rule.by_sample[f], first * PANEL : first * PANEL + n]
+                for j in range(n):
+                    row[j] /= squares[j]
+            bad += call(rule.profiles[f], row, n, rule.shapes[f], rows.squared[f, start + r])
+            if rule.to_log[f]:
+                for j in range(n):
+                    row[j] = logarithm(row[j])
+            if f and rule.logarithmic:
+                for j in range(n):
+                    out[r, j] += row[j]
+            elif f:
+                for j in range(n):
+                    out[r, j] *= row[j]
+    return bad
+
+
+@lru_cache
+def prepare_address(dtype: str) -> int:
+    """Address of the part ``prepare(rule, rows, queries, panels, start, line, first, count, weights, work, seen)``.
+
+    For the queries ``start .. start + ROWS - 1`` and a tile it returns NOBODY, SOME or ALL. Where there are terms it
+    fills ``weights[line + i]`` with log-weights or weights; without terms, where only SOME take part, ``seen[i]``.
+    """
+
+    @inner
+    def prepare(rule, rows, queries, panels, start, line, first, count, weights, work, seen):
+        status = _visible(rule, rows, start, first, count)
+        terms = rule.scores.size > 0
+        if status == NOBODY:
+            return NOBODY
+        if status == SOME:
+            for r in range(ROWS):
+                _look(rule, rows, start + r, first, count, seen[r])
+        if not terms:
+            return status
+        out, nothing = weights[line : line + ROWS], rule.nothing[0]
+        bad = _weigh(rule, rows, queries, panels, start, first, count, out, work)
+        if status == SOME:
+            for r in range(ROWS):
+                for j in range(count * PANEL):
+                    out[r, j] = out[r, j] if seen[r, j] else nothing
+        return status + (BAD if bad else 0)
+
+    one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
+    flags = [types.Array(types.bool_, k, "C") for k in (1, 2, 3)]
+    rule = (
+        *(INTEGERS, INTEGERS, ONE, flags[0], INTEGERS, INTEGERS, one, INTEGERS, two, types.boolean, one),
+        *(INTEGERS, ONE, TWO, TWO, TWO, types.int64),
+    )
+    arguments = (
+        *(types.NamedTuple(rule, Rule), types.NamedTuple((TWO, TWO, flags[2]), Rows), two, three),
+        *(types.intp, types.intp, types.intp, types.intp, two, two, flags[1]),
+    )
+    return address(prepare, *arguments)
