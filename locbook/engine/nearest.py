@@ -153,6 +153,7 @@ def sieved_nearest(
                 for r in range(ROWS):
                     k = min(i + r, b - 1)
                     error = _U * reach * ((d + 6) * lengths[k] + 3.0 * reach) + (d + 2) * _TINY
+                    error += (d + 8) * 2.0**-53 * (lengths[k] + reach) ** 2  # of the float64 numbers
                     limit = 0.5 * (lengths[k] * lengths[k] + best[k, 0] * unit) - error
                     limits[r] = limit - 8.0 * _U * abs(limit)
                 call(sieve, centred, i, panels, panel, count, bias, limits, out, passed)

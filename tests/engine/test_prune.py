@@ -489,6 +489,15 @@ def test_nearest_among_samples_much_nearer_than_the_rest(prune):
         np.testing.assert_array_equal(found.indices, reference.nearest(right, 5), err_msg=f"unit {unit}")
 
 
+def test_nearest_of_queries_so_far_off_that_samples_tie():
+    rng = np.random.default_rng(0)
+    x, away = rng.normal(size=(500, 3)), rng.normal(size=(40, 3))
+    x[:100] = 10.0 + 1e-7 * x[:100]
+    x[100] = 30.0
+    for far in 10.0 ** np.arange(10, 19):
+        _compare_nearest(problem("gaussian", far * away, x), 5, "euclidean")
+
+
 # -- what may be asked -------------------------------------------------------------------------------------------------
 
 CALLS = {
