@@ -4,6 +4,9 @@ Once a few samples have been seen, next to no other is nearer than the k-th best
 of 64 samples a kernel computes scores, compares them with the k-th of each query, and returns 64 bits a query: nothing
 is written down. Only where a bit is set is the distance put on the heap of the k best.
 
+- In up to three columns a grid of cells comes first: the cells around a query tell how dense the samples are there, and
+  so at which radius a few more than k are to be expected. Where there are at least k, the k nearest are among them.
+  Queries for which that takes too many samples or cells are left for what follows.
 - With pruning (few columns) scores are squared distances in float64, and panels are visited from near to far.
 - Without, they are inner products in float32 of centred coordinates, twice as many at once with a third of the work:
   :math:`\lVert q-x\rVert^2 = \lVert q\rVert^2 - 2\,(q\cdot x - \tfrac12\lVert x\rVert^2)`. The bound of their rounding
@@ -13,15 +16,18 @@ is written down. Only where a bit is set is the distance put on the heap of the 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from . import vectors
+from .compact import GRID_COLUMNS, _cell, make_grid, sort_into
 from .panels import PANEL, pack
 from .parts import call, inner, jit
 from .pool import run_tasks, split
 from .problem import Problem
 from .pruning import box_distance, drop_nearest, order_panels, with_slack
-from .reach import BLOCK, Order, coordinates, some_columns
+from .reach import BLOCK, MOST_NUMBERS, Order, Reach, check_prune, coordinates, put_in_order, some_columns
 from .scores import DISTANCE, PRODUCT
 from .sieve import sieve_address
 from .sweep import push
@@ -33,6 +39,16 @@ TASK, CHUNK = 16 * BLOCK, 1 << 20
 PASSING = 96
 #: Panels that are sieved by one call.
 AT_ONCE = 8
+#: A grid is asked for so many neighbours at most; a query that needs more samples, or lines of cells, is left over.
+MOST_NEIGHBORS, MOST = 128, 1024
+#: One query in so many is asked first: where a quarter of these is left over, the grid is given up.
+PROBE = 32
+#: So few queries that are left over look at as much as they need.
+FEW = 64
+#: In the time that the sieve takes for a pair: to put a sample into its cell, and to answer a query by cells.
+SORT, ANSWER = 300.0, 500.0
+#: Least edge of a cell: its square is not lost.
+EDGE = 1e-140
 #: Half a unit in the last place of 1 in float32.
 _U = 2.0**-24
 #: Below it a product in float32 may be lost.
@@ -47,6 +63,104 @@ def _squared_distance(queries, i, samples, j):
         gap = samples[j, c] - queries[i, c]
         total = multiply_add(gap, gap, total)
     return total
+
+
+@inner
+def _list_lines(grid, starts, q, wide, begins, ends):
+    """The lines of cells that hold all samples within ``wide`` of a query: where each begins and ends.
+
+    Returns how many lines have samples, and how many samples these are; -1 where there are too many lines.
+    """
+    first_a, last_a = _cell(grid, 0, q[0] - wide), _cell(grid, 0, q[0] + wide)
+    first_b, last_b = _cell(grid, 1, q[1] - wide), _cell(grid, 1, q[1] + wide)
+    first_c, last_c = _cell(grid, 2, q[2] - wide), _cell(grid, 2, q[2] + wide)
+    lines = count = 0
+    if (last_a - first_a + 1) * (last_b - first_b + 1) > begins.size:
+        return lines, -1
+    for a in range(first_a, last_a + 1):
+        for b in range(first_b, last_b + 1):
+            line = (a * grid.counts[1] + b) * grid.counts[2]
+            begin, end = starts[line + first_c], starts[line + last_c + 1]
+            begins[lines], ends[lines] = begin, end
+            lines += end > begin
+            count += end - begin
+    return lines, count
+
+
+@jit
+def nearest_in_cells(
+    grid, power, starts, ids, samples, queries, query_ids, hollow, order, most, best, rows
+):  # fmt: skip
+    """The k nearest of some queries, by a grid: those within a radius, if they are k or more.
+
+    Cells around the query, more and more of them until they hold k samples, tell the density there. From it follows the
+    radius at which two standard deviations more than k are to be expected; where they are fewer, it grows by half.
+
+    Parameters
+    ----------
+    grid, starts, ids : Grid of three columns, arrays
+    power : float
+        One over the number of columns along which there are cells side by side.
+    samples, queries : arrays, shapes (n, 3) and (m, 3)
+        Samples by cell.
+    order : array of int64
+        Rows of the queries that are looked at.
+    most : int
+        Samples that are looked at for one query, and lines of cells.
+    best, rows : arrays, shape (m, k)
+        Heaps: minus the squared distances, and row numbers.
+
+    Returns
+    -------
+    array of int64
+        The queries that are left over; their heaps are as they were.
+    """
+    needed = best.shape[1] + hollow
+    wanted = 2.0 * (needed + 2.0 * math.sqrt(needed))  # in a cube, of which a ball is half
+    edge = 1.0 / grid.inverse
+    # unsigned: what is never negative is not tested for it
+    begins, ends = np.empty(most, np.uint64), np.empty(most, np.uint64)
+    near, found = np.empty(most), np.empty(most, np.uint64)
+    left, count_left = np.empty(order.size, np.int64), 0
+    for i in order:
+        q, outside = queries[i], 0.0
+        for c in range(q.size):
+            gap = max(0.0, grid.low[c] - q[c], q[c] - grid.low[c] - grid.counts[c] * edge)
+            outside += gap * gap
+        outside = math.sqrt(outside)
+        wide = edge
+        _, around = _list_lines(grid, starts, q, outside + wide, begins, ends)
+        while 0 <= around < needed:
+            wide *= 2.0
+            _, around = _list_lines(grid, starts, q, outside + wide, begins, ends)
+        wide = outside + (wide + 0.5 * edge) * (wanted / max(1, around)) ** power
+        kept = np.uint64(0)
+        while around >= 0 and kept < needed:
+            lines, around = _list_lines(grid, starts, q, wide, begins, ends)
+            if around < 0 or around > most:
+                break
+            limit = wide * wide * (1.0 - 1e-14)  # rounding adds less: what is within is in these cells
+            kept = np.uint64(0)
+            for line in range(lines):
+                for j in range(begins[line], ends[line]):
+                    gap = samples[j, 0] - q[0]
+                    squared = gap * gap
+                    gap = samples[j, 1] - q[1]
+                    squared = multiply_add(gap, gap, squared)
+                    gap = samples[j, 2] - q[2]
+                    squared = multiply_add(gap, gap, squared)
+                    near[kept], found[kept] = squared, j  # written always, kept if near: no branch
+                    kept += np.uint64(squared <= limit)
+            wide *= 1.5
+        if kept < needed:
+            left[count_left] = i
+            count_left += 1
+            continue
+        for j in range(kept):
+            row = ids[found[j]]
+            if not (hollow and row == query_ids[i]):
+                push(-near[j], row, best[i], rows[i])
+    return left[:count_left].copy()
 
 
 @jit
@@ -194,12 +308,17 @@ def sievable(problem: Problem, columns: np.ndarray) -> bool:
     )
 
 
-def find_nearest(
+def _empty_heaps(m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """An empty place is worse than any sample."""
+    return np.full((m, k), -np.inf), np.full((m, k), np.iinfo(np.int64).max)
+
+
+def sieve_all(
     problem: Problem, columns: np.ndarray, k: int, *, hollow: bool, pruned: Order | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Heaps of the k nearest of each query: minus the squared distances and row numbers, shape (m, k)."""
+    """Heaps of the k nearest of each query, by the sieve: minus the squared distances and row numbers."""
     m, n = len(problem.queries), len(problem.samples)
-    best, rows = np.full((m, k), -np.inf), np.full((m, k), np.iinfo(np.int64).max)
+    best, rows = _empty_heaps(m, k)
     q = coordinates(problem.queries, columns)
     tasks = split(m, TASK, BLOCK)
     if pruned is not None:
@@ -261,4 +380,57 @@ def find_nearest(
             )
 
         run_tasks(look, tasks)
+    return best, rows
+
+
+def _three_columns(points: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """These columns in float64, and columns of zeros before them, which change no distance."""
+    if len(columns) == GRID_COLUMNS:
+        return coordinates(points, columns)
+    three = np.zeros((len(points), GRID_COLUMNS))
+    three[:, GRID_COLUMNS - len(columns) :] = some_columns(points, columns)
+    return three
+
+
+def search_cells(
+    problem: Problem, columns: np.ndarray, best: np.ndarray, rows: np.ndarray, *, hollow: bool
+) -> np.ndarray | None:
+    """Fill the heaps of the queries that a grid answers; returns the others, or None where these are too many."""
+    x, q = (_three_columns(points, columns) for points in (problem.samples, problem.queries))
+    grid = make_grid(x, EDGE)
+    starts, ids = sort_into(grid, x)
+    order = sort_into(grid, q)[1]
+    power = 1.0 / max(1, np.count_nonzero(grid.counts > 1))
+    given = grid, power, starts, ids, np.take(x, ids, axis=0), q, problem.query_ids, hollow
+
+    def answer(order: np.ndarray, most: int = MOST) -> np.ndarray:
+        return nearest_in_cells(*given, order, most, best, rows)
+
+    probes = np.arange(len(order)) % PROBE == 0
+    left = [answer(order[probes])]
+    if 4 * left[0].size > np.count_nonzero(probes):
+        return None
+    order = order[~probes]
+    left += run_tasks(lambda some: answer(order[some]), split(len(order), TASK)) if order.size else []
+    left = np.concatenate(left)
+    return answer(left, max(len(x), len(starts))) if left.size <= FEW else left
+
+
+def find_nearest(
+    problem: Problem, columns: np.ndarray, k: int, *, hollow: bool, reach: Reach, prune: str | bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Heaps of the k nearest of each query: minus the squared distances and row numbers, shape (m, k)."""
+    m, n = len(problem.queries), len(problem.samples)
+    prune = check_prune(prune)
+    pays = n * len(columns) <= MOST_NUMBERS and SORT / m + ANSWER / n < 1.0
+    left = None
+    if len(columns) <= GRID_COLUMNS and k <= MOST_NEIGHBORS and (pays if prune == "auto" else prune):
+        best, rows = _empty_heaps(m, k)
+        left = search_cells(problem, columns, best, rows, hollow=hollow)
+    if left is None:
+        return sieve_all(problem, columns, k, hollow=hollow, pruned=put_in_order(problem, reach, prune))
+    if left.size:
+        problem = problem.rows(left, problem.kernel)
+        pruned = put_in_order(problem, reach, prune)
+        best[left], rows[left] = sieve_all(problem, columns, k, hollow=hollow, pruned=pruned)
     return best, rows

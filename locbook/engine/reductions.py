@@ -441,10 +441,10 @@ def top(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The ``k`` nearest of each query: minus the squared distances and rows, ties by row; ``-inf`` and -1 to fill."""
     reach = nearest_reach(problem, columns, metric, k, hollow=hollow, masked=bool(masks))
-    pruned = put_in_order(problem, reach, prune if reach is not None or isinstance(prune, str) else False)
     if ENABLED and metric.code == EUCLIDEAN and reach.per_panel and not sizes and sievable(problem, columns):
-        best, rows = find_nearest(problem, columns, k, hollow=hollow, pruned=pruned)
+        best, rows = find_nearest(problem, columns, k, hollow=hollow, reach=reach, prune=prune)
     else:
+        pruned = put_in_order(problem, reach, prune if reach is not None or isinstance(prune, str) else False)
         state = make_state(len(problem.queries), k, k)
         state.sums[:] = -np.inf
         state.order[:] = np.iinfo(np.int64).max  # an empty place is worse than any sample
