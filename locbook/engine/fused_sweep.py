@@ -18,7 +18,7 @@ import numpy as np
 
 from .panels import PANEL
 from .parts import call, inner, jit
-from .terms import ALL, BAD, NOBODY, SOME, Rule
+from .terms import ALL, AT_ONCE, NOBODY, SOME, Rule
 from .vectors import ROWS, VALUE_ROWS
 
 #: Queries whose sums and weights are kept at once; both kernels divide it.
@@ -63,8 +63,8 @@ class Samples(NamedTuple):
 class Scratch(NamedTuple):
     """Room for a block; W lanes a sum, a slot for each column of values or for W of them.
 
-    ``lanes``, ``weights``, ``tile_sums``: of one tile, in its dtype, filled by the kernels. ``work``, ``part``: of four
-    queries, for ``prepare``. ``sums``: in float64, the
+    ``lanes``, ``weights``, ``tile_sums``: of one tile, in its dtype, filled by the kernels. ``work``: of four
+    queries, ``part``, ``status``: of AT_ONCE, for ``prepare``. ``sums``: in float64, the
     sum of the weights, then the slots. ``shift``: in the dtype of the tile. ``seen``: whether a query has met a weight,
     and so has a shift. ``lost``: whether this path fails it.
     """
@@ -73,6 +73,7 @@ class Scratch(NamedTuple):
     weights: np.ndarray
     work: np.ndarray
     part: np.ndarray
+    status: np.ndarray
     tile_sums: np.ndarray
     sums: np.ndarray
     shift: np.ndarray
@@ -91,7 +92,8 @@ def make_scratch(samples: Samples, per_tile: int, n_lanes: int) -> Scratch:
         np.zeros((BLOCK, 2 if apart else 2 + slots, n_lanes), dtype),
         np.zeros((BLOCK if stored else 0, per_tile * PANEL), dtype),
         np.zeros((ROWS if terms > 1 else 0, per_tile * PANEL), dtype),
-        np.zeros((ROWS if prepared else 0, per_tile * PANEL), np.bool_),
+        np.zeros((AT_ONCE if prepared else 0, per_tile * PANEL), np.bool_),
+        np.full(AT_ONCE // ROWS, ALL),
         np.zeros((BLOCK, slots if apart else 0, n_lanes), dtype),
         np.zeros((BLOCK, 1 + slots, n_lanes)),
         np.zeros(BLOCK, dtype),
@@ -193,12 +195,12 @@ def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, 
     Returns
     -------
     int
-        In how many tiles a profile gave values that are no weights.
+        How many rows held values of a profile that are no weights.
     """
     add, panels, bias, factors, values = (
         samples.add, samples.panels, samples.bias, samples.factors, samples.values,
     )  # fmt: skip
-    lanes, weights, work, part, tile_sums, block_sums, block_shift, seen, lost = room
+    lanes, weights, work, part, status, tile_sums, block_sums, block_shift, seen, lost = room
     bad = 0
     for number in range(ends.size):
         start = number * block
@@ -214,29 +216,21 @@ def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, 
                 # until no shift has moved, TRIES times at most. Each call overwrites ``lanes``; the last is added.
                 # Where some may see what others do not, no look: a query's shift is to depend on no other query.
                 again, tries, now = True, 0, count if seen[i] or samples.prepare else min(1, count)
-                status = ALL
+                place = i % AT_ONCE  # among the queries that one call prepares
+                fours = min(AT_ONCE, rows - i) // ROWS if samples.prepare and place == 0 else 0
                 while again and tries < TRIES:
-                    if samples.prepare:
-                        status = call(
-                            samples.prepare,
-                            samples.rule,
-                            of_rule,
-                            queries,
-                            panels,
-                            start + i,
-                            i,
-                            first,
-                            now,
-                            weights,
-                            work,
-                            part,
-                        )
-                        bad += status >= BAD
-                        status %= BAD
-                        if status == NOBODY:
-                            break
+                    if fours:
+                        bad += call(
+                            samples.prepare, samples.rule, of_rule, queries, panels, start + i, i, fours, first, count,
+                            weights, work, part[place:], status[place // ROWS :],
+                        )  # fmt: skip
+                    found = status[place // ROWS]
+                    if found == NOBODY:
+                        break
+                    # a kernel that stores weights does so over the log-weights
+                    fours = 1 if samples.prepare and add else 0
                     call(
-                        samples.weigh_some if status == SOME else samples.weigh,
+                        samples.weigh_some if found == SOME else samples.weigh,
                         queries,
                         start + i,
                         i,
@@ -250,13 +244,13 @@ def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, 
                         values,
                         lanes,
                         weights,
-                        part,
+                        part[place:],
                     )
                     again = now < count
                     for r in range(i, i + ROWS):
                         again |= _follow(r, lanes, block_sums, block_shift, seen)
                     tries, now = tries + (now == count), count
-                if status == NOBODY:
+                if found == NOBODY:
                     for r in range(i, min(i + ROWS, weights.shape[0])):
                         for j in range(count * PANEL):
                             weights[r, j] = 0

@@ -52,7 +52,7 @@ CHUNK = 1 << 22
 #: Largest error of an exponent that float32 may make.
 FLOAT32_ERROR = 1e-5
 #: Most panels of a tile where there are terms, and where there are limits, by which whole tiles may be left out.
-PROFILED, LIMITED = 12, 4
+PROFILED, LIMITED = 6, 4
 #: Most columns in which a squared distance in float32 is good enough for Cauchy's profile.
 MOST_COLUMNS = 64
 #: Sums of weights without a shift that are smaller may have lost weights below the range of float32.
@@ -197,7 +197,7 @@ def as_product(problem: Problem) -> Leaf | None:
     if len(terms) == 1 and (leaf := _alone(parts, terms[0], offset)) is not None:
         leaf.limits, leaf.masks = limits, masks
         return leaf
-    logarithmic = any(term.logarithmic for term in terms)
+    logarithmic = problem.kernel.logarithmic
     if not logarithmic and not moderate(problem.sample_weight):
         return None
     columns = np.unique(np.concatenate([term.columns for term in terms]))

@@ -54,6 +54,19 @@ def _address(function: Any, arguments: tuple[types.Type, ...]) -> int:
     return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
 
+def _lent(context, builder, kind, value):
+    """An argument whose arrays are not counted as used: the caller holds them, and counting takes atomic additions."""
+    if isinstance(kind, types.Array):
+        array = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        array.parent = cgutils.get_null_value(array.parent.type)
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        parts = zip(kind.types, cgutils.unpack_tuple(builder, value, len(kind.types)), strict=True)
+        return context.make_tuple(builder, kind, [_lent(context, builder, *part) for part in parts])
+    return value
+
+
 @intrinsic
 def call(typing_context, address, *arguments):
     """Call the part at ``address`` with the arguments; returns its int64. An exception in it is passed on.
@@ -66,7 +79,10 @@ def call(typing_context, address, *arguments):
 
     def generate(context, builder, sig, values):
         inner = sig.args[1].types
-        numbers = cgutils.unpack_tuple(builder, values[1], len(inner))
+        numbers = [
+            _lent(context, builder, *one)
+            for one in zip(inner, cgutils.unpack_tuple(builder, values[1], len(inner)), strict=True)
+        ]
         kind = context.call_conv.get_function_type(types.int64, inner)
         pointer = builder.inttoptr(values[0], kind.as_pointer())
         status, result = context.call_conv.call_function(builder, pointer, types.int64, inner, numbers)

@@ -23,8 +23,10 @@ from .vectors import ROWS
 
 #: Kinds of limits on the difference of two numbers: not after the query's, not farther than a width, not the same.
 CAUSAL, WINDOW, OTHER = range(3)
-#: Who of a tile takes part for some of the queries; to it is added BAD where a profile gave a value that is no weight.
-NOBODY, SOME, ALL, BAD = 0, 1, 2, 4
+#: Who of a tile takes part for some of four queries.
+NOBODY, SOME, ALL = range(3)
+#: Queries that are prepared in one call.
+AT_ONCE = 4 * ROWS
 
 
 class Rule(NamedTuple):
@@ -92,7 +94,7 @@ class Rows(NamedTuple):
     masks: np.ndarray
 
 
-@inner
+@inner(inline="always")
 def _visible(rule, rows, start, first, count):
     """Who of a tile takes part for the queries from ``start`` on."""
     everybody = True
@@ -131,7 +133,7 @@ def _visible(rule, rows, start, first, count):
     return ALL if everybody else SOME
 
 
-@inner
+@inner(inline="always")
 def _look(rule, rows, i, first, count, seen):
     """Write down in ``seen`` which samples of a tile take part for query ``i``."""
     begin, n = first * PANEL, count * PANEL
@@ -156,7 +158,7 @@ def _look(rule, rows, i, first, count, seen):
             seen[j] &= mask[j]
 
 
-@inner
+@inner(inline="always")
 def _weigh(rule, rows, queries, panels, start, first, count, out, work):
     """Fill the rows of ``out`` with the product of the terms; returns how many rows held values that are no weights."""
     n, bad = count * PANEL, 0
@@ -187,30 +189,33 @@ def _weigh(rule, rows, queries, panels, start, first, count, out, work):
 
 @lru_cache
 def prepare_address(dtype: str) -> int:
-    """Address of the part ``prepare(rule, rows, queries, panels, start, line, first, count, weights, work, seen)``.
+    """Address of the part that says who takes part, and with what weight.
 
-    For the queries ``start .. start + ROWS - 1`` and a tile it returns NOBODY, SOME or ALL. Where there are terms it
-    fills ``weights[line + i]`` with log-weights or weights; without terms, where only SOME take part, ``seen[i]``.
+    Its arguments: ``rule, rows, queries, panels, start, line, fours, first, count, weights, work, seen, status``.
+    For some fours of queries, from ``start`` on, and a tile it fills ``status`` with NOBODY, SOME or ALL, one a four.
+    Where there are terms it fills ``weights[line + i]`` with log-weights or weights; without terms, where only SOME
+    take part, ``seen[i]``. It returns how many rows held values of a profile that are no weights.
     """
 
     @inner
-    def prepare(rule, rows, queries, panels, start, line, first, count, weights, work, seen):
-        status = _visible(rule, rows, start, first, count)
-        terms = rule.scores.size > 0
-        if status == NOBODY:
-            return NOBODY
-        if status == SOME:
-            for r in range(ROWS):
-                _look(rule, rows, start + r, first, count, seen[r])
-        if not terms:
-            return status
-        out, nothing = weights[line : line + ROWS], rule.nothing[0]
-        bad = _weigh(rule, rows, queries, panels, start, first, count, out, work)
-        if status == SOME:
-            for r in range(ROWS):
-                for j in range(count * PANEL):
-                    out[r, j] = out[r, j] if seen[r, j] else nothing
-        return status + (BAD if bad else 0)
+    def prepare(rule, rows, queries, panels, start, line, fours, first, count, weights, work, seen, status):
+        nothing, bad = rule.nothing[0], 0
+        for four in range(fours):
+            begin = four * ROWS
+            found = _visible(rule, rows, start + begin, first, count)
+            status[four] = found
+            if found == SOME:
+                for r in range(begin, begin + ROWS):
+                    _look(rule, rows, start + r, first, count, seen[r])
+            if found == NOBODY or rule.scores.size == 0:
+                continue
+            out = weights[line + begin : line + begin + ROWS]
+            bad += _weigh(rule, rows, queries, panels, start + begin, first, count, out, work)
+            if found == SOME:
+                for r in range(ROWS):
+                    for j in range(count * PANEL):
+                        out[r, j] = out[r, j] if seen[begin + r, j] else nothing
+        return bad
 
     one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
     flags = [types.Array(types.bool_, k, "C") for k in (1, 2, 3)]
@@ -220,6 +225,6 @@ def prepare_address(dtype: str) -> int:
     )
     arguments = (
         *(types.NamedTuple(rule, Rule), types.NamedTuple((TWO, TWO, flags[2]), Rows), two, three),
-        *(types.intp, types.intp, types.intp, types.intp, two, two, flags[1]),
+        *(*5 * [types.intp], two, two, flags[1], INTEGERS),
     )
     return address(prepare, *arguments)
