@@ -3,10 +3,10 @@ r"""One engine: streamed, kernel-weighted reductions over samples.
 **How to read it.** For every few queries and every tile of samples: score, weight, add up. The files in this order.
 Whoever follows the Gaussian local mean alone reads ``weights`` of a radial kernel, ``profile_weights`` and ``mean`` in
 ``reference``, ``mean``, ``mean_and_log_sum`` and ``_sums`` in ``reductions``, and ``panels``. There the path forks.
-Under a mask, or on a processor without vectors: the top of ``parts``, ``evaluate`` in ``program``, ``profile_address``
-in ``named``, ``visit`` and ``_mean`` in ``sweep``. Else, which is the rule: ``as_leaf``, ``stream`` and ``_sums`` in
-``leaf`` (where ``pruned`` and ``groups`` are None), ``weigh_plain`` in ``fused``, ``fused_sweep``; and last, how
-vectors do it: the top of ``vectors``, ``exponential``, ``exp2`` in ``vectors``, in ``scores`` the loop
+On a processor without vectors: the top of ``parts``, ``evaluate`` in ``program``, ``profile_address`` in ``named``,
+``visit`` and ``_mean`` in ``sweep``. Else, which is the rule: ``as_product``, ``stream`` and ``_sums`` in ``leaf``
+(where ``pruned`` and ``groups`` are None, and nothing is ``prepared``), ``weigh_plain`` in ``fused``,
+``fused_sweep``; and last, how vectors do it: the top of ``vectors``, ``exponential``, ``exp2`` in ``vectors``, in ``scores`` the loop
 ``score_columns`` beside ``scores_plain``, in ``fused`` at last ``_weigh`` beside ``weigh_plain``.
 
 ==================  ================================================================================================
@@ -31,22 +31,23 @@ file                what it is for
 ``vectors``         vectors of numbers over LLVM, a method for each instruction; which processors have them
 ``scores``          squared distances and inner products of four queries and a panel
 ``fused``           score, weight and sum in one go, for one Gaussian, Laplace or softmax leaf
+``terms``           before it: products of other profiles, and who takes part by time, window or mask
 ``values``          weights times values, where there are many columns of them
 ``moments``         the moments of local lines, in few columns
 ``fused_sweep``     the loop around ``fused``: running maximum, sums in float64 between tiles
-``leaf``            which kernels are such a leaf; float32 where it holds, else float64
+``leaf``            which kernels go this way; float32 where it holds, else float64
 ..                  *leaving samples out: the same answer from fewer distances*
 ``pruning``         boxes around panels, and what cannot be in reach of them; the cost model
 ``reach``           how far a kernel reaches, and whether it pays
 ``pruned_sweep``    both loops once more, over the panels that are left
 ``sieve``           which samples of a panel pass a limit, as 64 bits
-``nearest``         the k nearest, by the sieve
+``nearest``         the k nearest, by a grid of cells in up to three columns, else by the sieve
 ``compact``         sums of a compact kernel, by a grid of cells
 ..                  *the gradient: the portable path, once more backwards*
 ``gradients``       the derivatives by queries, samples, values, multiplicities and the kernel's parameters
 ``backward``        its loop: cofactors instead of sums
 ``slopes``          derivatives of the profiles and distances as parts
-``fused_backward``  the same for one Gaussian or softmax leaf, by products of matrices
+``fused_backward``  the same for one Gaussian or softmax leaf, under a mask too, by products of matrices
 ..                  *many problems of one shape*
 ``batch``           laid end to end; a block of queries meets the samples of its own
 ..                  *on a card: the package* ``cuda``, *which has a guide of its own*
@@ -68,7 +69,7 @@ bandwidths wrong by :math:`(d + 8)\,\kappa\,u\,(r + E)`, E the distance of the f
   place, S the sum of the magnitudes of what is added up;
 - a distance is within :math:`(d/2 + 4)\,u` of itself down to 1e-153, below which squares underflow.
 
-F is 0 for float64 and 1e-5 for float32 input: the one leaf of ``fused`` is computed in float32 where that holds, all
+F is 0 for float64 and 1e-5 for float32 input: what goes through ``fused`` is computed in float32 where that holds, all
 else in float64, moments always. A user's profile is computed in float32 on float32 input, of a squared distance that is
 within :math:`(d + 8)\,2^{-24}` of itself; what the function makes of that, its author knows. Coordinates beyond 1e150
 are refused where a square overflows. ``tests/engine/exact.py`` states these bounds in code;

@@ -1,5 +1,7 @@
 r"""The gradient of one Gaussian or softmax leaf, in the precision of the input, by the kernels of products.
 
+The leaf may stand under limits (:mod:`locbook.engine.terms`): causal attention is such a kernel.
+
 With the weights :math:`w_{ij}` of the fused kernel, their sums :math:`Z_i`, the means :math:`y_i` and cotangents
 :math:`c_i`, a tile of queries and samples asks for
 
@@ -31,13 +33,24 @@ import numpy as np
 
 from ..kernels.bandwidth import VaryingBandwidth
 from .fused import weigh_address
-from .leaf import FLOAT32_ERROR, LOG2_E, Leaf, around_middle, as_leaf, fits_float32, float32_error
+from .leaf import (
+    FLOAT32_ERROR,
+    LOG2_E,
+    Leaf,
+    around_middle,
+    as_product,
+    fits_float32,
+    float32_error,
+    rows_of,
+    rule_of,
+)
 from .panels import PANEL, pack, pack_rows, unpack
 from .parts import call, jit
 from .pool import run_tasks
 from .problem import Problem
 from .reach import coordinates, some_columns
 from .scores import PRODUCT, scores_address
+from .terms import ALL, NOBODY, SOME, prepare_address
 from .values import sample_sums_address, values_address
 from .vectors import ENABLED, ROWS, VALUE_ROWS, VECTOR_BYTES
 
@@ -53,9 +66,11 @@ LARGEST = {"float32": 1e12, "float64": 1e100}
 
 
 class Parts(NamedTuple):
-    """Addresses: the weights; products with each sample; sums over samples, and over queries."""
+    """Addresses: the weights, as in ``fused_sweep``; products with each sample; sums over samples, and over queries."""
 
     weigh: int
+    weigh_some: int
+    prepare: int
     products: int
     of_queries: int
     of_samples: int
@@ -113,7 +128,9 @@ class Scratch(NamedTuple):
 
     lanes: np.ndarray
     weights: np.ndarray
+    work: np.ndarray
     part: np.ndarray
+    status: np.ndarray
     pulls: np.ndarray
     sums: np.ndarray
     value_sums: np.ndarray
@@ -131,7 +148,9 @@ def make_scratch(samples: Samples, by_row: bool) -> Scratch:
     return Scratch(
         np.zeros((BLOCK, 2, lanes), dtype),
         np.zeros((BLOCK, size), dtype),
-        np.zeros((0, 0), np.bool_),
+        np.zeros((0, size), dtype),
+        np.zeros((BLOCK, size), np.bool_),
+        np.full(BLOCK // ROWS, ALL),
         np.zeros((BLOCK, size), dtype),
         np.zeros((BLOCK, slots, lanes), dtype),
         np.zeros(samples.value_sums.shape, dtype),
@@ -142,7 +161,7 @@ def make_scratch(samples: Samples, by_row: bool) -> Scratch:
 
 
 @jit
-def fused_backward(parts, samples, queries, room, by_row, of_queries):
+def fused_backward(parts, samples, queries, rule, of_rule, room, by_row, of_queries):
     r"""All sums of some queries and the samples of a task.
 
     Parameters
@@ -150,6 +169,7 @@ def fused_backward(parts, samples, queries, room, by_row, of_queries):
     parts : Parts
     samples : Samples
     queries : Queries
+    rule, of_rule : Rule and Rows
     room : Scratch
     by_row : bool
         Whether ``samples.points`` are stored so.
@@ -164,16 +184,32 @@ def fused_backward(parts, samples, queries, room, by_row, of_queries):
         room.sums[:] = 0
         for first in range(0, panels, PANELS):
             count = min(PANELS, panels - first)
-            for i in range(0, rows, ROWS):
+            if parts.prepare:
                 call(
-                    parts.weigh, queries.places, start + i, i, samples.panels, first, count, samples.bias,
+                    parts.prepare, rule, of_rule, queries.places, samples.panels, start, 0, rows // ROWS, first, count,
+                    room.weights, room.work, room.part, room.status,
+                )  # fmt: skip
+            taken = False
+            for i in range(0, rows, ROWS):
+                found = room.status[i // ROWS]
+                if found == NOBODY:
+                    for r in range(i, i + ROWS):
+                        for j in range(count * PANEL):
+                            room.weights[r, j] = room.pulls[r, j] = 0
+                    continue
+                taken = True
+                call(
+                    parts.weigh_some if found == SOME else parts.weigh,
+                    queries.places, start + i, i, samples.panels, first, count, samples.bias,
                     queries.slope, queries.shift[start:stop], samples.factors, samples.values, room.lanes, room.weights,
-                    room.part,
+                    room.part[i:],
                 )  # fmt: skip
                 call(
                     parts.products, queries.cotangent, start + i, samples.values, first, count, room.columns,
                     room.nothing, room.pulls[i : i + ROWS],
                 )  # fmt: skip
+            if not taken:
+                continue
             call(
                 parts.of_samples,
                 room.weights,
@@ -226,6 +262,8 @@ def fused_vjp(
 ) -> Sums | None:
     """The sums, in the precision that holds, where the kernel is such a leaf and the data are moderate; else None.
 
+    A query without a neighbour has the cotangent 0.
+
     Parameters
     ----------
     problem : Problem
@@ -233,10 +271,14 @@ def fused_vjp(
     log_sums, means : arrays, shapes (m,) and (m, p)
         What the reductions gave.
     """
-    leaf = as_leaf(problem) if ENABLED else None
+    leaf = as_product(problem) if ENABLED else None
     varies = any(isinstance(getattr(k, "bandwidth", None), VaryingBandwidth) for k in problem.kernel.leaves())
-    if leaf is None or leaf.root or varies or not np.isfinite(log_sums).all():
+    if leaf is None or leaf.terms or leaf.root or varies:
         return None
+    alone = ~np.isfinite(log_sums)
+    if cotangent[alone].any():
+        return None
+    log_sums, means = np.where(alone, leaf.offset, log_sums), np.where(alone[:, None], 0.0, means)
     if not _all_weigh(problem):
         return None
     given = problem.queries, problem.samples, values, cotangent
@@ -315,6 +357,8 @@ def _backward(
     by_row = sought.shape[1] >= lanes
     parts = Parts(
         weigh_address(dtype, leaf.kind, False, 0, True),
+        weigh_address(dtype, leaf.kind, False, 0, True, leaf.prepared),
+        prepare_address(dtype) if leaf.prepared else 0,
         scores_address(dtype, PRODUCT),
         values_address(dtype, by_row),
         sample_sums_address(dtype),
@@ -347,8 +391,11 @@ def _backward(
     def task(own: slice, rows: slice) -> np.ndarray:
         some = Samples(*(a if a is samples.factors else a[own] for a in samples))
         passing = Queries(*(a[rows] for a in every))
+        chunk = slice(own.start * PANEL, min(n, own.stop * PANEL))
+        rule = rule_of(leaf, chunk, number)
+        of_rule = rows_of(leaf, slice(rows.start, min(m, rows.stop)), chunk)
         sums, room = np.zeros((len(passing.slope), sought.shape[1])), make_scratch(some, by_row)
-        fused_backward(parts, some, passing, room, by_row, sums)
+        fused_backward(parts, some, passing, rule, of_rule, room, by_row, sums)
         some.value_sums[:] += room.value_sums
         some.point_sums[:] += room.point_sums
         return sums

@@ -30,6 +30,7 @@ from . import backward as g
 from . import program as p
 from .driver import TILE, contiguous, multiplicities, slices
 from .fused_backward import Sums, fused_vjp
+from .leaf import is_limit
 from .panels import PANEL, pack, unpack
 from .parts import address
 from .plan import Plan, make_plan
@@ -94,7 +95,7 @@ def mean_vjp(
 ) -> LocalMeanGradient:
     """The vector-Jacobian product of the local mean.
 
-    By the fused path where the kernel is one Gaussian or softmax leaf, else by the program.
+    By the fused path where the kernel is one Gaussian or softmax leaf, be it under limits, else by the program.
 
     Parameters
     ----------
@@ -188,8 +189,9 @@ def _asked(found: tuple, wrt: tuple[str, ...]) -> LocalMeanGradient:
 
 
 def of_leaf(problem: Problem, sums: Sums, wrt: tuple[str, ...]) -> LocalMeanGradient:
-    """The answer for a kernel of one leaf."""
-    (leaf,) = problem.kernel.leaves()
+    """The answer for a kernel of one leaf, and limits, which have no derivative."""
+    leaves = list(problem.kernel.leaves())
+    (leaf,) = (leaf for leaf in leaves if not is_limit(leaf))
     columns = leaf.columns(problem.queries.shape[1])
     queries, samples = sums.queries, sums.samples
     if not np.array_equal(columns, np.arange(problem.queries.shape[1])):
@@ -205,7 +207,13 @@ def of_leaf(problem: Problem, sums: Sums, wrt: tuple[str, ...]) -> LocalMeanGrad
     else:
         width = leaf.temperature if isinstance(leaf, base.SoftmaxKernel) else leaf.ruler
         parameter = float(sums.log_width.sum() / width)
-    return _asked((queries, samples, sums.values, weight, (parameter,)), wrt)
+    kernel = tuple(parameter if one is leaf else limit_slope(one) for one in leaves)
+    return _asked((queries, samples, sums.values, weight, kernel), wrt)
+
+
+def limit_slope(leaf: Kernel) -> float | None:
+    """The derivative by the parameter of a limit: 0 by the width of a window."""
+    return None if isinstance(leaf, base.CausalKernel) else 0.0
 
 
 def known_cotangent(cotangent: np.ndarray, known: np.ndarray) -> np.ndarray:

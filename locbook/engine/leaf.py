@@ -181,7 +181,7 @@ def as_product(problem: Problem) -> Leaf | None:
             masks.append(part)
         elif part is OTHER:
             limits.append(Limit(OTHER, 1.0, problem.query_ids.astype(np.float64), np.arange(float(n))))
-        elif _is_limit(part):
+        elif is_limit(part):
             column = part.columns(d)[0]
             kind = CAUSAL if isinstance(part, base.CausalKernel) else WINDOW
             squared = 1.0 if kind == CAUSAL else float(part.ruler) ** 2
@@ -225,7 +225,7 @@ def _parts_of(problem: Problem, kernel: base.Kernel) -> list[Any] | None:
     return [kernel] if known else None
 
 
-def _is_limit(leaf: base.Kernel) -> bool:
+def is_limit(leaf: base.Kernel) -> bool:
     """The arrow of time, or a window."""
     return isinstance(leaf, base.CausalKernel) or (
         isinstance(leaf, base.RadialKernel)
@@ -279,7 +279,7 @@ def _term_of(problem: Problem, kernel: base.Kernel) -> Term | None:
 
 def _alone(parts: list[Any], term: Term, offset: float) -> Leaf | None:
     """The one term as a leaf of exponential type, which needs no profile; None where it is none."""
-    kernel = next(part for part in parts if isinstance(part, base._Leaf) and not _is_limit(part))
+    kernel = next(part for part in parts if isinstance(part, base._Leaf) and not is_limit(part))
     if isinstance(kernel, base.SoftmaxKernel):
         return Leaf(PRODUCT, False, term.columns, term.factors, LOG2_E / term.widths, offset)
     if kernel.named is None or not kernel.named.exponential or term.of_samples is not None:
@@ -417,7 +417,7 @@ def _sums(
     if leaf.kind == WEIGHT:
         bias = np.ones(n) if problem.sample_weight is None else problem.sample_weight
     add = 0 if in_kernel else values_address(dtype, by_row)
-    rule, prepare = _rule_of(leaf, number), prepare_address(dtype) if leaf.prepared else 0
+    prepare = prepare_address(dtype) if leaf.prepared else 0
     factors = leaf.factors.astype(number)
     some_queries = problem if len(rows) == len(problem.queries) else problem.rows(rows, problem.kernel)
     pruned = put_in_order(some_queries, reach_of(problem, leaf, bias, dtype), prune, dtype)
@@ -438,7 +438,7 @@ def _sums(
         queries = vectors.whole_rows(some_columns(problem.queries[own], leaf.columns), number)
         # what the sweep fills: views of the answers, but under pruning copies, which go back below
         state = own_rows, *_ = [whole[some] for whole in (shift, total, sums)]
-        given = samples, queries, vectors.whole_rows(leaf.slope[own], number), _rows_of(leaf, own, chunk)
+        given = samples, queries, vectors.whole_rows(leaf.slope[own], number), rows_of(leaf, own, chunk)
         if pruned is None:
             first = np.zeros(-(-len(own_rows) // unit), np.int64)
             each = -(-len(samples.panels) // per_tile)
@@ -463,8 +463,8 @@ def _sums(
         panels = pack(some_columns(problem.samples[chunk], leaf.columns), number)
         biases = pack(bias[chunk, None], number, fill=0.0 if leaf.kind == WEIGHT else -np.inf)[:, 0]
         known = pack_rows(values[chunk], number, lanes) if by_row else pack(values[chunk], number, fill=0.0)
-        given = rule._replace(**_marks_of(leaf, chunk, number), size=len(bias[chunk]))
-        samples = f.Samples(weigh, weigh_some, add, prepare, given, panels, biases, factors, known, by_row)
+        rule = rule_of(leaf, chunk, number)
+        samples = f.Samples(weigh, weigh_some, add, prepare, rule, panels, biases, factors, known, by_row)
         with user_errors(problem, any(term.user for term in leaf.terms)):
             bad += sum(run_tasks(partial(task, samples, chunk), split(len(rows), TASK, unit)))
     if bad and dtype == "float32":  # perhaps beyond its range: float64 decides
@@ -474,12 +474,27 @@ def _sums(
     return shift, total, sums
 
 
-def _rule_of(leaf: Leaf, number: np.dtype) -> Rule:
-    """The rule, without what belongs to the samples."""
+def rule_of(leaf: Leaf, chunk: slice | np.ndarray, number: np.dtype) -> Rule:
+    """The rule for a chunk of samples."""
+
+    def rows(columns: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
+        """The columns, filled up to whole panels, shape (columns, panels, PANEL)."""
+        if not columns:
+            return np.empty((0, 0, PANEL), dtype)
+        return np.ascontiguousarray(pack(np.column_stack([c[chunk] for c in columns]), dtype).swapaxes(0, 1))
+
+    def flat(marks: np.ndarray) -> np.ndarray:
+        return marks.reshape(len(marks), marks.shape[1] * PANEL)
+
     terms, dtype = leaf.terms, number.name
     columns = [np.searchsorted(leaf.columns, term.columns) for term in terms]
-    own = [term.of_samples is not None for term in terms]
+    own = [term.of_samples for term in terms if term.of_samples is not None]
+    has_own = [term.of_samples is not None for term in terms]
     logarithmic = leaf.kind != WEIGHT
+    marks = rows([limit.of_samples for limit in leaf.limits], np.dtype(np.float64))
+    first = next((limit.of_samples for limit in leaf.limits), None)
+    if first is None and leaf.masks:
+        first = leaf.masks[0][0]
     return Rule(
         np.array([scores_address(dtype, term.kind) for term in terms], np.int64),
         np.array([term.profile(dtype) for term in terms], np.int64),
@@ -488,37 +503,20 @@ def _rule_of(leaf: Leaf, number: np.dtype) -> Rule:
         np.cumsum([0, *map(len, columns)]),
         np.concatenate([np.empty(0, np.int64), *columns]),
         np.concatenate([np.empty(0, number), *(term.factors for term in terms)]).astype(number),
-        np.where(own, np.cumsum(own, dtype=np.int64) - 1, -1).astype(np.int64),
-        np.empty((0, 0), number),
+        np.where(has_own, np.cumsum(has_own, dtype=np.int64) - 1, -1).astype(np.int64),
+        flat(rows(own, number)),
         logarithmic,
         np.array([-np.inf if logarithmic else 0.0], number),
         np.array([limit.kind for limit in leaf.limits], np.int64),
         np.array([limit.squared for limit in leaf.limits], np.float64),
-        *3 * [np.empty((0, 0))],
-        0,
+        flat(marks),
+        marks.min(axis=2),
+        marks.max(axis=2),
+        0 if first is None else len(first[chunk]),
     )
 
 
-def _marks_of(leaf: Leaf, chunk: slice | np.ndarray, number: np.dtype) -> dict[str, np.ndarray]:
-    """What a rule needs of the samples of a chunk."""
-
-    def rows(columns: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
-        """The columns, filled up to whole panels, shape (columns, panels, PANEL)."""
-        if not columns:
-            return np.empty((0, 0, PANEL), dtype)
-        return np.ascontiguousarray(pack(np.column_stack([c[chunk] for c in columns]), dtype).swapaxes(0, 1))
-
-    marks = rows([limit.of_samples for limit in leaf.limits], np.dtype(np.float64))
-    squares = rows([term.of_samples for term in leaf.terms if term.of_samples is not None], number)
-    return {
-        "marks": marks.reshape(len(marks), marks.shape[1] * PANEL),
-        "low": marks.min(axis=2),
-        "high": marks.max(axis=2),
-        "squares": squares.reshape(len(squares), squares.shape[1] * PANEL),
-    }
-
-
-def _rows_of(leaf: Leaf, own: slice | np.ndarray, chunk: slice | np.ndarray) -> Rows:
+def rows_of(leaf: Leaf, own: slice | np.ndarray, chunk: slice | np.ndarray) -> Rows:
     """What a rule needs of some queries."""
     count = len(leaf.slope[own])
     squared = np.empty((len(leaf.terms), -(-count // vectors.ROWS) * vectors.ROWS))

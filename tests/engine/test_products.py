@@ -7,7 +7,7 @@ from numba import njit
 import locbook as lb
 from locbook import engine
 from locbook.engine import reference, terms, vectors
-from locbook.engine.leaf import _marks_of, _rows_of, _rule_of, as_leaf, as_product, stream
+from locbook.engine.leaf import as_leaf, as_product, rows_of, rule_of, stream
 from locbook.engine.panels import PANEL
 from locbook.engine.scores import LOG_WEIGHT, WEIGHT
 from locbook.engine.vectors import ROWS
@@ -126,8 +126,7 @@ def test_tiles_that_nobody_sees_are_known(limit, least, shuffled):
     x, _ = data("float64", shuffled=shuffled)
     problem = engine.Problem.check(x, x, lb.gaussian(on=POINTS) * limit)
     leaf, whole = as_product(problem), slice(0, len(x))
-    rule = _rule_of(leaf, np.dtype(float))._replace(**_marks_of(leaf, whole, np.dtype(float)), size=len(x))
-    rows = _rows_of(leaf, whole, whole)
+    rule, rows = rule_of(leaf, whole, np.dtype(float)), rows_of(leaf, whole, whole)
     weights = limit(x, x)
     found = []
     for start in range(0, len(x), ROWS):

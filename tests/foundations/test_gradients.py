@@ -8,7 +8,7 @@ import pytest
 
 import locbook as lb
 from locbook import engine
-from locbook.engine import Problem, gradients, reference
+from locbook.engine import Problem, gradients, reference, vectors
 from tests.engine.problems import KERNELS, MATRIX, arrays
 
 #: Not differentiable by coordinates.
@@ -200,17 +200,36 @@ def test_threads_do_not_change_a_bit(name):
             np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize(("number", "tolerance"), [("float64", 1e-11), ("float32", 1e-4)])
 @pytest.mark.parametrize(
-    "kernel", [lb.gaussian(0.9), lb.softmax(2.0), lb.gaussian([0.7, 1.5]), 3.0 * lb.gaussian()], ids=repr
-)
-def test_the_program_gives_what_the_path_of_one_leaf_gives(kernel, number, tolerance, monkeypatch):
+    ("number", "tolerance"), [("float64", 1e-11), ("float32", 3e-4)]
+)  # a temperature's cancels
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        lb.gaussian(0.9), lb.softmax(2.0), lb.gaussian([0.7, 1.5]), 3.0 * lb.gaussian(),
+        lb.softmax(2.0) * lb.causal(on=0), lb.window(1.0, on=1) * lb.gaussian(0.9, on=1) * lb.causal(on=0),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_the_program_gives_what_the_path_of_one_leaf_gives(kernel, masked, number, tolerance, monkeypatch):
     rng = np.random.default_rng(2)
     q, x, values = (rng.normal(size=size).astype(number) for size in ((300, 2), (500, 2), (500, 3)))
-    slope, weight = cotangents(300, 3), rng.uniform(0.5, 2.0, 500)
-    ours = lb.local_mean_vjp(slope, q, x, values, kernel, sample_weight=weight)
+    slope, options = cotangents(300, 3).astype(number), {"sample_weight": rng.uniform(0.5, 2.0, 500)}
+    if masked:
+        options["mask"] = rng.random((300, 500)) < 0.5
+        options["mask"][7] = False  # a query without a neighbour
+    paths = []
+
+    def spy(*arguments, way=gradients.fused_vjp):
+        paths.append(way(*arguments))
+        return paths[-1]
+
+    monkeypatch.setattr(gradients, "fused_vjp", spy)
+    ours = lb.local_mean_vjp(slope, q, x, values, kernel, **options)
+    assert (paths[0] is not None) == vectors.ENABLED
     monkeypatch.setattr(gradients, "fused_vjp", lambda *_: None)
-    same(ours, lb.local_mean_vjp(slope, q, x, values, kernel, sample_weight=weight), tolerance)
+    same(ours, lb.local_mean_vjp(slope, q, x, values, kernel, **options), tolerance)
 
 
 def test_pandas_and_whole_numbers_are_taken():
