@@ -6,8 +6,8 @@ Whoever follows the Gaussian local mean alone reads ``weights`` of a radial kern
 On a processor without vectors: the top of ``parts``, ``evaluate`` in ``program``, ``profile_address`` in ``named``,
 ``visit`` and ``_mean`` in ``sweep``. Else, which is the rule: ``as_product``, ``stream`` and ``_sums`` in ``leaf``
 (where ``pruned`` and ``groups`` are None, and nothing is ``prepared``), ``weigh_plain`` in ``fused``,
-``fused_sweep``; and last, how vectors do it: the top of ``vectors``, ``exponential``, ``exp2`` in ``vectors``, in ``scores`` the loop
-``score_columns`` beside ``scores_plain``, in ``fused`` at last ``_weigh`` beside ``weigh_plain``.
+``fused_sweep``; and last, how vectors do it: the top of ``vectors``, ``exponential``, ``exp2`` in ``vectors``, in
+``scores`` the loop ``score_columns`` beside ``scores_plain``, in ``fused`` at last ``_weigh`` beside ``weigh_plain``.
 
 ==================  ================================================================================================
 file                what it is for

@@ -40,6 +40,11 @@ class Kernel:
         Instead of ``profile``: ``log K`` of ``s``. It is reduced in the log domain, so that far queries keep the
         right limit where ``K`` itself would underflow.
 
+    Notes
+    -----
+    Sums and means of a profile of one's own over a Euclidean distance are computed in the precision of the data: a
+    function with an edge, like the one below, may put a sample at its very edge on either side if these are float32.
+
     Raises
     ------
     TypeError, ValueError
