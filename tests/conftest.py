@@ -5,15 +5,19 @@ import os
 # Before anyone imports Matplotlib: no window, on any machine.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+#: Files of tests that wait for long processes (``tests/background.py``); their ``runs`` begins them.
+WAITING = ("test_portable.py", "test_runs.py")
+
 
 def pytest_collection_modifyitems(items):
-    """The tests of the code for a card come last: what they wait for runs beside the others."""
-    items.sort(key=lambda item: item.path.name == "test_runs.py")
+    """What waits comes last: what it waits for runs beside the others."""
+    items.sort(key=lambda item: item.path.name in WAITING)
 
 
 def pytest_collection_finish(session):
-    for item in session.items:
-        waits = item.path.name == "test_runs.py" and not item.name.startswith("test_without")
-        if waits and item.module.INSTALLED and not session.config.option.collectonly:
-            item.module.runs()
-            break
+    if session.config.option.collectonly:
+        return
+    waits = [i for i in session.items if i.path.name in WAITING and not i.name.startswith("test_without")]
+    for module in dict.fromkeys(item.module for item in waits):
+        if getattr(module, "INSTALLED", True):
+            module.runs()

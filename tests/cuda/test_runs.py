@@ -6,14 +6,13 @@ They need numba-cuda (``pip install "locbook[cuda]"``), here or in the interpret
 import importlib.util
 import json
 import os
-import shutil
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
+
+from tests import background
 
 ROOT = Path(__file__).parents[2]
 PYTHON = os.environ.get("LOCBOOK_CUDA_PYTHON", sys.executable)
@@ -23,26 +22,16 @@ INSTALLED = sys.executable != PYTHON or importlib.util.find_spec("numba_cuda") i
 needs_numba_cuda = pytest.mark.skipif(not INSTALLED, reason="numba-cuda is not installed: make peers")
 
 
-def run(*arguments, python=PYTHON, **environment):
-    """The process, ended; what it told in ``stdout``."""
-    whole = {k: v for k, v in os.environ.items() if k != "NUMBA_ENABLE_CUDASIM"} | environment
-    given = {"cwd": ROOT, "env": whole | {"PYTHONPATH": str(ROOT)}, "text": True, "check": False}
-    last = ["nice", "-n", "10"] if shutil.which("nice") else []  # the other tests come first
-    return subprocess.run(
-        [*last, python, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **given
-    )
+run = partial(background.run, python=PYTHON, without=("NUMBA_ENABLE_CUDASIM",))
+begin = partial(background.begin, python=PYTHON, without=("NUMBA_ENABLE_CUDASIM",))
 
 
 @cache
 def runs():
-    """The long processes, one after the other, beside all other tests (``tests/conftest.py`` begins them)."""
-    one = ThreadPoolExecutor(1)
-    simulated = one.submit(
-        run,
-        *("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/cuda/simulated"),
-        NUMBA_ENABLE_CUDASIM="1",
-    )
-    return simulated, one.submit(run, "-W", "ignore", "-m", "tests.cuda.compile_all", "0", "1")
+    """The long processes, beside all other tests (``tests/conftest.py`` begins them)."""
+    simulator = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/cuda/simulated")
+    compiler = ("-W", "ignore", "-m", "tests.cuda.compile_all", "0", "1")
+    return begin(*simulator, NUMBA_ENABLE_CUDASIM="1"), begin(*compiler)
 
 
 @needs_numba_cuda

@@ -4,9 +4,9 @@ A battery of every reduction runs here and, in a process of its own, with vector
 processor without fused multiply-add, and for one with vectors of 32 bytes.
 """
 
-import os
-import subprocess
-import sys
+import atexit
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import numba
@@ -19,8 +19,8 @@ from locbook import engine
 from locbook.engine import vectors
 from locbook.engine.exponential import exp, exp_negative
 from locbook.kernels.logarithm import log1p
+from tests import background
 
-ROOT = Path(__file__).parents[2]
 AVX2 = "+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+avx,+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+movbe"
 #: Name -> what the environment says, the bytes of a vector that must follow, and whether the whole battery runs.
 PATHS = {
@@ -187,31 +187,42 @@ def here():
     return battery(True)
 
 
+def _fits(width):
+    return width != 32 or all(get_host_cpu_features().get(name) for name in ("avx2", "fma"))
+
+
+@cache
+def runs():
+    """Other processes, one for each path, beside all other tests (``tests/conftest.py`` begins them)."""
+    temporary = tempfile.TemporaryDirectory()
+    atexit.register(temporary.cleanup)
+    begun = {}
+    for name, (settings, width, whole) in PATHS.items():
+        # kept where the user keeps machine code, so that the next run is fast; apart: the switch is no part of its key
+        cache = Path(numba.config.CACHE_DIR or temporary.name) / f"locbook-{name.replace(' ', '-')}"
+        program = f"""if True:
+            import sys, numpy
+            from tests.engine.test_portable import battery
+            numpy.savez(sys.argv[1], **battery({whole}))
+        """
+        file = Path(temporary.name) / f"{name}.npz"
+        environment = {"NUMBA_CACHE_DIR": str(cache), **settings}
+        names = ("LOCBOOK_VECTORS", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+        if _fits(width):
+            given = "-W", "error", "-c", program, str(file)
+            begun[name] = file, background.begin(*given, without=names, **environment)
+    return begun
+
+
 @pytest.fixture(scope="module", params=PATHS)
-def there(request, tmp_path_factory):
+def there(request):
     """Answers of another process, and the bytes of a vector that it must have used."""
-    settings, width, whole = PATHS[request.param]
-    if width == 32 and not all(get_host_cpu_features().get(name) for name in ("avx2", "fma")):
+    _, width, whole = PATHS[request.param]
+    if not _fits(width):
         pytest.skip("this processor has no AVX2")
-    temporary = tmp_path_factory.mktemp("portable")
-    # kept where the user keeps machine code, so that the next run is fast; apart, as the switch is no part of its key
-    cache = Path(numba.config.CACHE_DIR or temporary) / f"locbook-{request.param.replace(' ', '-')}"
-    names = ("LOCBOOK_VECTORS", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
-    environment = {name: value for name, value in os.environ.items() if name not in names}
-    environment |= {"NUMBA_CACHE_DIR": str(cache), **settings}
-    program = f"""if True:
-        import sys, numpy
-        from tests.engine.test_portable import battery
-        numpy.savez(sys.argv[1], **battery({whole}))
-    """
-    file = temporary / "answers.npz"
-    subprocess.run(
-        [sys.executable, "-W", "error", "-c", program, str(file)],
-        env=environment,
-        cwd=ROOT,
-        check=True,
-        timeout=300,
-    )
+    file, process = runs()[request.param]
+    ended = process.result()
+    assert ended.returncode == 0, ended.stdout
     with np.load(file) as answers:
         return dict(answers), width, whole
 

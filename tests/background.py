@@ -1,0 +1,31 @@
+"""Long processes that run beside the other tests, one after the other; the tests that wait for them come last."""
+
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_ONE = ThreadPoolExecutor(1)
+
+
+def run(*arguments, python=sys.executable, without=(), **environment):
+    """The process of Python, ended; what it told in ``stdout``."""
+    whole = {name: value for name, value in os.environ.items() if name not in without} | environment
+    last = ["nice", "-n", "10"] if shutil.which("nice") else []  # the other tests come first
+    return subprocess.run(
+        [*last, python, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=ROOT,
+        env=whole | {"PYTHONPATH": str(ROOT)},
+        text=True,
+        check=False,
+    )
+
+
+def begin(*arguments, **options):
+    """The same, when its turn comes; its ``result()`` waits."""
+    return _ONE.submit(run, *arguments, **options)
