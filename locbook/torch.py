@@ -3,15 +3,17 @@ r"""The local mean as a layer of PyTorch: tensors in, tensors out, and gradients
 Import it by its name, ``import locbook.torch``; PyTorch is no requirement of the library, and is asked for when
 :func:`local_mean` is called. Forward it is :func:`locbook.local_mean`, backward :func:`locbook.local_mean_vjp`: no
 array of all pairs is made, and what PyTorch keeps for the backward pass are the arguments.
+
+Tensors on an NVIDIA card stay there, and so do the means and the gradients: both sides share their memory. What a
+kernel holds, its parameters, and sample weights come to the host; their gradients go back. **Not yet run on a card.**
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from .engine.gradients import ARGUMENTS
 from .foundations import local_mean as _local_mean
@@ -40,8 +42,8 @@ def local_mean(
     Parameters
     ----------
     queries : tensor, shape (m, d) or (..., m, d)
-        float32 or float64, in the memory of the processor. More axes than two are a batch, as in
-        :func:`locbook.local_mean`.
+        float32 or float64, in the memory of the processor or on a card, as all other tensors of the call. More axes
+        than two are a batch, as in :func:`locbook.local_mean`.
     samples : tensor, shape (n, d) or (..., n, d)
     values : tensor, shape (n,) or (n, p), in a batch (..., n, p)
     kernel : Kernel or str
@@ -54,15 +56,19 @@ def local_mean(
     Returns
     -------
     tensor, shape (m,) or (m, p), of a batch (..., m, p)
-        float32 if queries, samples and values are, else float64. NaN, with a warning and without a gradient, for a
-        query without a neighbour; other answers for it (``empty``) there are not, as they have no gradient.
+        Where the arguments are. float32 if queries, samples and values are, else float64. NaN, with a warning and
+        without a gradient, for a query without a neighbour; other answers for it (``empty``) there are not, as they
+        have no gradient.
 
     Raises
     ------
     ImportError
         If PyTorch is not installed.
     TypeError, ValueError
-        As :func:`locbook.local_mean`; for what is no tensor, another dtype, or a tensor on another device.
+        As :func:`locbook.local_mean`; for what is no tensor, another dtype, or a tensor on another device than
+        queries.
+    DeviceError
+        For tensors on a card, without numba-cuda.
 
     Notes
     -----
@@ -101,11 +107,12 @@ def local_mean(
         )
     given = {"queries": queries, "samples": samples, "values": values, "sample_weight": sample_weight}
     given |= {f"parameters[{k}]": parameter for k, parameter in enumerate(parameters)}
+    device = getattr(queries, "device", None)
     for name, tensor in given.items():
         if tensor is not None or name in ("queries", "samples", "values"):
-            _check(torch, tensor, name, (torch.float32, torch.float64))
+            _check(torch, tensor, name, (torch.float32, torch.float64), device)
     if mask is not None:
-        _check(torch, mask, "mask", (torch.bool,))
+        _check(torch, mask, "mask", (torch.bool,), device)
     return _function().apply(
         kernel, mask, queries is samples, queries, samples, values, sample_weight, *parameters
     )
@@ -121,19 +128,29 @@ def _pytorch() -> Any:
     return torch
 
 
-def _check(torch: Any, tensor: Any, name: str, dtypes: tuple) -> None:
+def _check(torch: Any, tensor: Any, name: str, dtypes: tuple, device: Any) -> None:
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}")
-    if tensor.device.type != "cpu":
+    if tensor.device.type not in ("cpu", "cuda"):
         raise ValueError(
-            f"{name} must be in the memory of the processor: take {name}.cpu(), got {tensor.device}"
+            f"{name} must be in the memory of the processor or of an NVIDIA card, got {tensor.device}"
         )
+    if tensor.device != device:
+        raise ValueError(f"{name} must be on {device}, where queries are, got {tensor.device}")
     if tensor.dtype not in dtypes:
         raise TypeError(f"{name} must be {' or '.join(map(str, dtypes))}, got {tensor.dtype}")
 
 
-def _array(tensor: Any) -> np.ndarray | None:
-    return None if tensor is None else tensor.detach().numpy()
+def _array(tensor: Any) -> Any:
+    """A NumPy array, or of a card the tensor without its history; no copy where rows follow one another."""
+    if tensor is None:
+        return None
+    return tensor.detach().numpy() if tensor.device.type == "cpu" else tensor.detach().contiguous()
+
+
+def _current(tensor: Any) -> Any:
+    """The card of a tensor is that on which kernels run and answers are made."""
+    return nullcontext() if tensor.device.type == "cpu" else _pytorch().cuda.device(tensor.device)
 
 
 def _arguments(kernel: Kernel, same: bool, tensors: Sequence) -> tuple[Kernel, list]:
@@ -141,7 +158,7 @@ def _arguments(kernel: Kernel, same: bool, tensors: Sequence) -> tuple[Kernel, l
     arrays = [_array(tensor) for tensor in tensors[:4]]
     if same:  # a hollow kernel looks whether they are
         arrays[1] = arrays[0]
-    parameters = [None if t is None else _array(t) if t.ndim else float(t) for t in tensors[4:]]
+    parameters = [None if t is None else _array(t.cpu()) if t.ndim else float(t) for t in tensors[4:]]
     return kernel.with_parameters(parameters), arrays
 
 
@@ -154,10 +171,11 @@ def _function() -> Any:
         @staticmethod
         def forward(ctx: Any, kernel: Kernel, mask: Any, same: bool, *tensors: Any) -> Any:
             changed, (*arrays, weight) = _arguments(kernel, same, tensors)
-            found, log_sum = _local_mean(
-                *arrays, changed, sample_weight=weight, mask=_array(mask), return_log_sum=True
-            )
-            means = torch.from_numpy(found)
+            with _current(tensors[0]):
+                found, log_sum = _local_mean(
+                    *arrays, changed, sample_weight=weight, mask=_array(mask), return_log_sum=True
+                )
+            means = torch.as_tensor(found)
             ctx.save_for_backward(means, mask, *tensors)
             ctx.settings = kernel, same, log_sum
             return means
@@ -177,7 +195,7 @@ def _function() -> Any:
             ctx: Any,  # noqa: ARG004
             kernel: Kernel,
             same: bool,
-            log_sum: np.ndarray,
+            log_sum: Any,
             needed: tuple,
             means: Any,
             mask: Any,
@@ -187,16 +205,17 @@ def _function() -> Any:
             wrt = [name for name, need in zip(ARGUMENTS[:4], needed[:4], strict=True) if need]
             wrt += ["kernel"] if any(needed[4:]) else []
             kernel, (*arrays, weight) = _arguments(kernel, same, tensors)
-            found = local_mean_vjp(
-                *(_array(cotangent), *arrays, kernel),
-                sample_weight=weight,
-                mask=_array(mask),
-                wrt=tuple(wrt),
-                forward=(_array(means), log_sum),
-            )
+            with _current(means):
+                found = local_mean_vjp(
+                    *(_array(cotangent), *arrays, kernel),
+                    sample_weight=weight,
+                    mask=_array(mask),
+                    wrt=tuple(wrt),
+                    forward=(_array(means), log_sum),
+                )
             leaves = (None,) * len(tensors[4:]) if found.kernel is None else found.kernel
             return tuple(
-                torch.as_tensor(slope, dtype=tensor.dtype) if need else None
+                torch.as_tensor(slope, dtype=tensor.dtype, device=tensor.device) if need else None
                 for slope, tensor, need in zip((*found[:4], *leaves), tensors, needed, strict=True)
             )
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import locbook as lb
+import locbook.torch
 from locbook import engine
 from locbook.engine import Problem, cuda
 from locbook.engine.cuda import backend
@@ -83,3 +84,39 @@ def test_arrays_of_others(package, dtype):
     assert given.samples is on_card[1]  # no copy
     assert type(found) is type(on_card[0])
     close(backend.to_host(found), engine.mean(host, values), 1e-6)
+
+
+# -- PyTorch's tensors -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [lb.gaussian(1.0), lb.tricube(4.0) + 0.1], ids=repr)
+def test_gradcheck_of_tensors_on_the_card(kernel):
+    torch = pytest.importorskip("torch")
+    q, x, values, *_ = arrays(6, 9)
+    given = [torch.tensor(a, device="cuda", requires_grad=True) for a in (q, x, values, np.ones(9), 1.3)]
+
+    def function(q, x, values, weight, width):
+        parameters = [width, *[None for _ in kernel.leaves()][1:]]
+        return locbook.torch.local_mean(q, x, values, kernel, parameters=parameters, sample_weight=weight)
+
+    assert torch.autograd.gradcheck(function, given, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("aside", [False, True], ids=["default stream", "another stream"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_tensors_as_on_the_processor(dtype, aside):
+    torch = pytest.importorskip("torch")
+    given = [torch.tensor(a, dtype=getattr(torch, dtype)) for a in arrays(700, 3000)[:3]]
+    found = []
+    for device in ("cpu", "cuda"):
+        stream = torch.cuda.Stream() if aside and device == "cuda" else torch.cuda.current_stream()
+        with torch.cuda.stream(stream):
+            q, x, values = (t.to(device).requires_grad_() for t in given)
+            # a tensor that is still being made
+            means = locbook.torch.local_mean(q * 1.0, x, values, "laplace")
+            found.append((means, *torch.autograd.grad(means.square().sum(), (q, x, values))))
+        torch.cuda.synchronize()
+    for theirs, ours in zip(*found, strict=True):
+        assert ours.device.type == "cuda"
+        assert ours.dtype == theirs.dtype
+        close(ours.detach().cpu(), theirs.detach(), 1e-10 if dtype == "float64" else 1e-4)

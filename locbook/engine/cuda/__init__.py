@@ -27,6 +27,8 @@ neighbour, may fall on either side; neighbourhoods inside a kernel (``knn``) are
 blockwise and compensated (:mod:`locbook.engine.cuda.sums`). The same bits in every run on one card, whatever queries
 are asked together.
 
+**Streams.** See ``backend``. :mod:`locbook.torch` takes tensors of a card.
+
 **State.** Every kernel is held to the NumPy twins in Numba's simulator, and compiled for three generations of cards
 without stack or spills. None has been run on a card yet: no time is claimed. Not there: tensor cores, several cards,
 gradients in float32, kernels kept on disk (each is compiled once a process, about a second).

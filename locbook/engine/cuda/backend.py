@@ -7,6 +7,10 @@ install. With ``NUMBA_ENABLE_CUDASIM=1`` kernels run in Python, lane by lane, on
 
 Arrays that live on the card (PyTorch, CuPy, Numba, whatever carries ``__cuda_array_interface__`` or DLPack) are taken
 without a copy, and :func:`give_back` returns answers in the same kind.
+
+**Streams.** All work is on the default stream. The stream on which an array is being made is waited for when the array
+is taken, if it is another: PyTorch's current one, or the one that the array names (CuPy). The default stream is waited
+for before an answer is given back, so that any stream may read it.
 """
 
 from __future__ import annotations
@@ -136,11 +140,16 @@ def as_device(array: Any) -> Any:
         array = np.ascontiguousarray(array)
         # a kernel needs a pointer even to nothing
         return cuda.to_device(array if array.size else np.zeros((1,) * array.ndim, array.dtype))
-    if SIMULATED or type(array).__module__.startswith("numba."):
+    if type(array).__module__.startswith("numba."):
         return array
+    if kind == "torch":
+        array = array.detach()
+        stream = sys.modules[kind].cuda.current_stream(array.device)
+        if stream.cuda_stream:  # 0 is the default
+            stream.synchronize()
     if not hasattr(type(array), "__cuda_array_interface__"):
         array = sys.modules[kind].from_dlpack(array)
-    return cuda.as_cuda_array(array.detach() if kind == "torch" else array)
+    return cuda.as_cuda_array(array)
 
 
 def to_host(array: Any) -> np.ndarray:
@@ -154,6 +163,7 @@ def give_back(array: Any, kind: str) -> Any:
         return array if isinstance(array, np.ndarray) else array.copy_to_host()
     if isinstance(array, np.ndarray):
         array = cuda.to_device(np.ascontiguousarray(array))
+    cuda.default_stream().synchronize()
     if kind == "numba":
         return array
     module = importlib.import_module(kind)

@@ -1,0 +1,130 @@
+"""``locbook.torch`` on tensors of a card: they are read where they lie, and so are the answers made there."""
+
+import numpy as np
+import pytest
+
+import locbook as lb
+import locbook.torch
+
+torch = pytest.importorskip("torch")
+
+from locbook.engine.cuda import backend  # noqa: E402
+from tests.cuda import tensors  # noqa: E402
+from tests.cuda.tensors import CardTensor  # noqa: E402
+
+RNG = np.random.default_rng(0)
+M, N = 3, 5
+
+
+def points(dtype=torch.float64):
+    """Queries, samples, values, sample weights."""
+    shapes = (M, 2), (N, 2), (N, 2)
+    given = [torch.tensor(RNG.normal(size=shape), dtype=dtype) for shape in shapes]
+    return [*given, torch.tensor(RNG.uniform(0.5, 2, N), dtype=dtype)]
+
+
+def on_card(given, **options):
+    return [CardTensor(t.clone(), **options) for t in given]
+
+
+@pytest.fixture
+def noted(monkeypatch):
+    return tensors.install(monkeypatch)
+
+
+def test_the_fake_keeps_its_numbers(noted):
+    (t,) = on_card([torch.ones(2, 3)])
+    for reach in (lambda: t.numpy(), lambda: np.asarray(t)):
+        with pytest.raises((RuntimeError, TypeError)):
+            reach()
+    assert backend.as_device(t)._ary.ctypes.data == t.inner.data_ptr()
+    assert isinstance(2 * t + t.exp(), CardTensor)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kernel", [lb.gaussian([1.0, 1.0]), lb.tricube([4.0, 5.0]) + 0.1], ids=repr)
+def test_as_on_the_processor(kernel, dtype, noted):
+    given = [*points(dtype), torch.tensor([1.1, 1.7], dtype=dtype)]
+    mask = torch.tensor(RNG.random((M, N)) < 0.8)
+    mask[:, -1] = True
+    slope = torch.tensor(RNG.normal(size=(M, 2)), dtype=dtype)
+    found = []
+    for place in ("processor", "card"):
+        q, x, values, weight, width = (
+            on_card(given, requires_grad=True) if place == "card" else [t.requires_grad_() for t in given]
+        )
+        here = CardTensor(mask) if place == "card" else mask
+        parameters = [width, *[None for _ in kernel.leaves()][1:]]
+        means = lb.torch.local_mean(
+            q, x, values, kernel, parameters=parameters, sample_weight=weight, mask=here
+        )
+        wanted = q, x, values, weight, width
+        slopes = torch.autograd.grad(
+            (means * (CardTensor(slope) if place == "card" else slope)).sum(), wanted
+        )
+        found.append((means, *slopes))
+    tolerance = 1e-10 if dtype == torch.float64 else 1e-4
+    for ours, theirs in zip(*reversed(found), strict=True):
+        assert isinstance(ours, CardTensor)
+        assert ours.dtype == theirs.dtype == dtype
+        torch.testing.assert_close(ours.inner, theirs.detach(), rtol=tolerance, atol=tolerance)
+    assert set(noted) == {"cuda:0"}
+
+
+def test_nothing_is_copied(noted, monkeypatch):
+    q, x, values, _ = on_card(points())
+    taken = []
+    real = backend.as_device
+    monkeypatch.setattr(backend, "as_device", lambda a: taken.append(a) or real(a))
+    means = lb.torch.local_mean(q, x, values, "laplace")
+    pointers = {t.__cuda_array_interface__["data"][0] for t in taken if isinstance(t, CardTensor)}
+    assert {t.inner.data_ptr() for t in (q, x, values)} == pointers
+    assert isinstance(means, CardTensor)
+
+
+def test_the_queries_that_are_the_samples(noted):
+    _, x, values, _ = points()
+    found = []
+    for t, v in (
+        (x.clone().requires_grad_(), values),
+        (CardTensor(x, requires_grad=True), CardTensor(values)),
+    ):
+        lb.torch.local_mean(t, t, v[:, 0], lb.gaussian().hollow()).square().sum().backward()
+        found.append(t.grad)
+    torch.testing.assert_close(found[1].inner, found[0], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("current", [0, 7])
+def test_the_stream_that_makes_a_tensor_is_waited_for(current, monkeypatch):
+    noted = tensors.install(monkeypatch, current)
+    lb.torch.local_mean(*on_card(points())[:3])
+    assert ("stream" in noted) == (current != 0)
+
+
+def test_the_default_stream_is_waited_for_before_an_answer_is_given_back(noted, monkeypatch):
+    ready = []
+
+    class Stream:
+        def synchronize(self):
+            ready.append(True)
+
+    monkeypatch.setattr(backend.cuda, "default_stream", Stream)
+    monkeypatch.setattr(torch, "as_tensor", lambda *a, **o: ready or pytest.fail("too early"))
+    backend.give_back(np.zeros(2), "torch")
+
+
+@pytest.mark.parametrize("name", ["samples", "values", "sample_weight", "mask", "parameters[0]"])
+@pytest.mark.parametrize("other", ["cpu", "cuda:1"])
+def test_tensors_of_different_devices(name, other):
+    q, x, values, weight = points()
+    given = {
+        "queries": q, "samples": x, "values": values, "sample_weight": weight,
+        "mask": torch.ones(M, N, dtype=torch.bool), "parameters[0]": torch.tensor(1.0),
+    }  # fmt: skip
+    given = {k: t if k == name and other == "cpu" else CardTensor(t) for k, t in given.items()}
+    if other != "cpu":
+        given[name] = CardTensor(given[name].inner, other)
+    given["parameters"] = [given.pop("parameters[0]")]
+    place = f"{name} must be on cuda:0, where queries are, got {other}".replace("[", r"\[")
+    with pytest.raises(ValueError, match=place):
+        lb.torch.local_mean(**given)
