@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import engine
 from .._validation import as_real, check_integer
-from ..engine import Batch, Problem
+from ..engine import Problem
 from ..kernels import Kernel
 
 
@@ -65,7 +65,7 @@ def local_mean(
     device : {"auto", "cpu", "cuda"}
         Where to compute. ``"auto"`` is where the arrays are: those of CuPy or PyTorch on an NVIDIA card stay there, and
         the answer is of their kind. ``"cuda"`` copies NumPy arrays to the card and the answer back.
-        A batch is computed on the processor only, and ``"cpu"`` takes no arrays that live on a card: a ValueError.
+        ``"cpu"`` takes no arrays that live on a card: a ValueError.
 
     Returns
     -------
@@ -109,13 +109,12 @@ def local_mean(
     """
     device = engine.choose_device(device, queries=queries, samples=samples, values=values)
     if engine.is_batch(queries, samples):
-        if device == "cuda":
-            raise ValueError("device must be 'cpu' for a batch: take its problems one by one on a card")
         if return_weights:
             raise ValueError("return_weights must be False for a batch")
-        batch = Batch.check(queries, samples, values, kernel, sample_weight=sample_weight, mask=mask)
-        means, log_sums = engine.batch_mean(batch, empty, prune=prune)
-        means = means.astype(batch.dtype, copy=False)
+        here = engine.reductions_of(device)
+        batch = here.Batch.check(queries, samples, values, kernel, sample_weight=sample_weight, mask=mask)
+        means, log_sums = here.batch_mean(batch, empty, prune=prune)
+        means = means.astype(batch.dtype, copy=False) if isinstance(means, np.ndarray) else means
         return (means, log_sums) if return_log_sum else means
     if any(map(engine.lives_on_card, (queries, samples, values))):
         return _from_card(
@@ -154,11 +153,7 @@ def _from_card(
     """:func:`local_mean` of arrays that live on a card: they stay there, and so do the answers."""
     card = engine.reductions_of("cuda")
     problem = card.check_problem(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
-    columns = card.check_array(values, "values", allow_nan=mask is not None)
-    if len(columns) != len(problem.samples):
-        raise ValueError(
-            f"values has {len(columns)} rows, but samples have {len(problem.samples)}; they must agree"
-        )
+    columns = card.check_values(values, problem)
     means = card.mean(problem, columns, empty)
     found = [means[:, 0] if len(values.shape) == 1 else means]
     if return_weights:

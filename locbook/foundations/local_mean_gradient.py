@@ -20,7 +20,7 @@ import numpy as np
 
 from .. import engine
 from .._validation import as_real, check_option
-from ..engine import Batch, LocalMeanGradient, Problem
+from ..engine import LocalMeanGradient, Problem
 from ..engine.gradients import ARGUMENTS
 from ..kernels import Kernel
 
@@ -59,7 +59,7 @@ def local_mean_vjp(
         What :func:`local_mean` gave for the same arguments with ``return_log_sum=True``; it is computed otherwise.
         float32 means that are large beside their differences cost digits.
     device : {"auto", "cpu", "cuda"}
-        Where to compute, as in :func:`local_mean`; on a card ``forward`` is not used.
+        Where to compute, as in :func:`local_mean`.
 
     Returns
     -------
@@ -113,53 +113,40 @@ def local_mean_vjp(
     device = engine.choose_device(
         device, queries=queries, samples=samples, values=values, cotangent=cotangent
     )
-    if device == "cuda" and engine.is_batch(queries, samples):
-        raise ValueError("device must be 'cpu' for a batch: take its problems one by one on a card")
-    if any(map(engine.lives_on_card, (queries, samples, values, cotangent))):
-        card = engine.reductions_of("cuda")
-        problem = card.check_problem(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
-        shape = (len(problem.queries), *values.shape[1:])
-        if tuple(cotangent.shape) != shape:
-            raise ValueError(
-                f"cotangent must have the shape of the means, {shape}, got {tuple(cotangent.shape)}"
-            )
-        columns = card.check_array(values, "values", allow_nan=mask is not None)
-        if len(columns) != len(problem.samples):
-            raise ValueError(
-                f"values has {len(columns)} rows, but samples have {len(problem.samples)}; they must agree"
-            )
-        slope = card.check_array(cotangent.reshape(shape[0], columns.shape[1]), "cotangent", allow_nan=True)
-        found = card.mean_vjp(problem, columns, slope, wrt)
-        one = found.values is not None and len(values.shape) == 1
-        return found._replace(values=found.values[:, 0]) if one else found
+    here = engine.reductions_of(device)
     if engine.is_batch(queries, samples):
-        batch = Batch.check(queries, samples, values, kernel, sample_weight=sample_weight, mask=mask)
+        batch = here.Batch.check(queries, samples, values, kernel, sample_weight=sample_weight, mask=mask)
         shape = (*batch.queries.shape[:-1], batch.values.shape[-1])
-        slope = _of_shape(cotangent, "cotangent", shape)
-        found = engine.batch_vjp(batch, slope, wrt, _forward(forward, shape, shape[:-1]))
-        return _cast(found, batch.dtype)
-    problem = Problem.check(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
-    checked = problem.values(values)
-    shape = (len(problem.queries), *checked.shape[1:])
+        slope, known = _of_shape(cotangent, "cotangent", shape), _forward(forward, shape, shape[:-1])
+        return _cast(here.batch_vjp(batch, slope, wrt, known), batch.dtype)
+    if any(map(engine.lives_on_card, (queries, samples, values))):
+        problem = here.check_problem(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
+        columns = here.check_values(values, problem)
+        of_values = tuple(values.shape)
+    else:
+        problem = Problem.check(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
+        columns = problem.values(values)
+        of_values, columns = columns.shape, columns.reshape(len(columns), -1)
+    shape = (len(problem.queries), *of_values[1:])
     slope = _of_shape(cotangent, "cotangent", shape).reshape(shape[0], -1)
     known = _forward(forward, shape, shape[:1])
     if known is not None:
         known = known[0].reshape(slope.shape), known[1]
-    columns = checked.reshape(len(checked), -1)
-    if device == "cuda":
-        found = engine.reductions_of(device).mean_vjp(problem, columns, slope, wrt)
-    else:
-        found = engine.mean_vjp(problem, columns, slope, wrt, known)
+    found = here.mean_vjp(problem, columns, slope, wrt, known)
     if found.values is not None:
-        found = found._replace(values=found.values.reshape(checked.shape))
-    return _cast(found, np.float32 if problem.dtype == checked.dtype == np.float32 else np.float64)
+        found = found._replace(values=found.values.reshape(of_values))
+    return _cast(found, np.float32 if problem.dtype == columns.dtype == np.float32 else np.float64)
 
 
 def _of_shape(array: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    checked = as_real(array, name, ndim=(len(shape),), allow_nan=True)
+    checked = as_real(_of_host(array), name, ndim=(len(shape),), allow_nan=True)
     if checked.shape != shape:
         raise ValueError(f"{name} must have the shape of the means, {shape}, got {checked.shape}")
     return checked
+
+
+def _of_host(array: Any) -> Any:
+    return engine.reductions_of("cuda").to_host(array) if engine.lives_on_card(array) else array
 
 
 def _forward(
@@ -172,7 +159,7 @@ def _forward(
         raise TypeError(
             "forward must be the pair (means, log_sum) that local_mean gives with return_log_sum=True"
         )
-    means, log_sums = _of_shape(forward[0], "forward[0]", shape), np.asarray(forward[1])
+    means, log_sums = _of_shape(forward[0], "forward[0]", shape), np.asarray(_of_host(forward[1]))
     if log_sums.dtype not in (np.float32, np.float64) or log_sums.shape != rows:
         raise ValueError(
             f"forward[1] must hold one log-sum for each query, shape {rows}, got {log_sums.dtype} of shape "

@@ -20,6 +20,7 @@ pytestmark = [
 ]
 
 if HERE:
+    from tests.cuda.simulated.test_batches import *  # noqa: F403
     from tests.cuda.simulated.test_gradients import *  # noqa: F403
     from tests.cuda.simulated.test_hard import *  # noqa: F403
     from tests.cuda.simulated.test_twins import *  # noqa: F403
@@ -57,6 +58,17 @@ def test_nearest_as_the_processor():
     given = Problem.check(q, x, "gaussian")
     ours, theirs = cuda.nearest(given, 50), engine.nearest(given, 50)
     close(ours.distances, theirs.distances)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kernel", [lb.softmax(8.0), lb.softmax(8.0, on=[0, 1]) * lb.causal(on=2)], ids=repr)
+def test_batches_as_the_processor(kernel, dtype):
+    rng = np.random.default_rng(0)
+    q, x, values = (rng.normal(size=(8, 12, length, 64)).astype(dtype) for length in (200, 300, 300))
+    q[..., 2], x[..., 2] = np.arange(200) + 100, np.arange(300)
+    ours, theirs = (module.batch_mean(module.Batch.check(q, x, values, kernel)) for module in (cuda, engine))
+    for a, b in zip(ours, theirs, strict=True):
+        close(a, b, TOLERANCE[dtype])
 
 
 def test_same_bits_in_every_run():

@@ -6,6 +6,7 @@ Nothing here is imported by ``import locbook``. In the order of reading:
 file            what it is for
 ==============  ======================================================================================================
 ``reductions``  the functions, as in :mod:`locbook.engine.reductions`; arrays of the card in and out without a copy
+``batch``       many problems of one shape in one grid
 ``border``      arrays of the card, checked without leaving it
 ``backend``     the one import of ``numba.cuda``; which arrays live on a card
 ``fused``       the kernels for one Gaussian, Laplace or softmax leaf: registers, tiles in shared memory
@@ -21,21 +22,27 @@ file            what it is for
 ==============  ======================================================================================================
 
 **Accuracy.** float64 keeps the bounds of :mod:`locbook.engine`. float32 input is summed in float32, with F = 1e-5 as
-there: queries whose exponents, or inner products, float32 does not hold are computed again in float64. A squared
-distance is within (d + 8) u of itself, u = 6e-8, so a sample that close to the edge of a compact kernel, or to the k-th
-neighbour, may fall on either side; neighbourhoods inside a kernel (``knn``) are told apart in float64. Sums are
-blockwise and compensated (:mod:`locbook.engine.cuda.sums`). The same bits in every run on one card, whatever queries
-are asked together.
+there: queries whose exponents, or inner products, float32 does not hold are computed again in float64, and with them
+all others of a batch. A squared distance is within (d + 8) u of itself, u = 6e-8, so a sample that close to the edge of
+a compact kernel, or to the k-th neighbour, may fall on either side; neighbourhoods inside a kernel (``knn``) are told
+apart in float64. Sums are blockwise and compensated (:mod:`locbook.engine.cuda.sums`). The same bits in every run on
+one card, whatever queries are asked together.
+
+A gradient of float32 input is summed in float32 if all its queries and cotangents hold in it, else in float64, and so
+are neighbourhoods and users' profiles. In float32 it is held to 1e-4 of the largest number of a field; where a distance
+has a fold (the farthest column, half a period), two that are as far to rounding may change places.
 
 **Streams.** See ``backend``. :mod:`locbook.torch` takes tensors of a card.
 
 **State.** Every kernel is held to the NumPy twins in Numba's simulator, and compiled for three generations of cards
-without stack or spills. None has been run on a card yet: no time is claimed. Not there: tensor cores, several cards,
-gradients in float32, kernels kept on disk (each is compiled once a process, about a second).
+without stack or spills. None has been run on a card yet: no time is claimed. Not there: tensor cores, one problem on
+several cards, kernels kept on disk (each is compiled once a process, about a second). What goes by the host: sample
+weights, parameters of the kernel, and in a gradient queries, samples, means, cotangents and sums, O(m + n) numbers.
 """
 
-from .backend import DeviceError, is_available, require
-from .border import check_array, check_problem
+from .backend import DeviceError, is_available, require, to_host
+from .batch import Batch, batch_mean, batch_vjp
+from .border import check_array, check_problem, check_values
 from .gradients import ARGUMENTS, mean_vjp
 from .reductions import (
     classes,
@@ -52,9 +59,13 @@ from .reductions import (
 
 __all__ = [
     "ARGUMENTS",
+    "Batch",
     "DeviceError",
+    "batch_mean",
+    "batch_vjp",
     "check_array",
     "check_problem",
+    "check_values",
     "classes",
     "dense_weights",
     "is_available",
@@ -67,5 +78,6 @@ __all__ = [
     "quantile",
     "require",
     "self_weights",
+    "to_host",
     "top",
 ]

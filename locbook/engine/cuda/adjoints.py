@@ -20,6 +20,7 @@ from ...kernels import metrics
 from .. import program as p
 from .backend import cuda, device, kernel, nearest_whole, trigonometry, type_of
 from .slopes import pull, slope
+from .sums import place_of
 from .weigh import Step, squared_distance
 
 
@@ -29,17 +30,17 @@ class Given(NamedTuple):
     Attributes
     ----------
     cotangent, means : arrays, shape (m, p)
-    values : array, shape (n, p)
     log_sums : array, shape (m,)
         ``inf`` for a query that has no neighbour.
+    values : array, shape (n, p)
     copies : array, shape (n,)
         Multiplicities, or their logarithms.
     """
 
     cotangent: Any
     means: Any
-    values: Any
     log_sums: Any
+    values: Any
     copies: Any
 
 
@@ -211,16 +212,20 @@ def of_own_weight(weight: Callable, T: type) -> Callable:
 @lru_cache(maxsize=512)
 def pairs_kernel(owed: Callable, column: Callable, width: int, by_sample: bool, T: type) -> Any:
     """Sums over the samples for each query, or over the queries for each sample: parts as of the other sums."""
-    zero, size, real = T(0), width, type_of(T)
+    zero, size, real, block_place = T(0), width, type_of(T), place_of()
 
     @kernel
-    def pairs(queries, samples, data, given, first, last, start, split, stop, shift, total, out):
+    def pairs(queries, samples, data, given, first, last, span, part):
         near = cuda.local.array(size, real)
         far = cuda.local.array(size, real)
-        place = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
-        begin = start + cuda.blockIdx.y * split
-        end = min(begin + split, stop)
-        if place < out.shape[2]:
+        m, n = queries.shape[1] // span.problems, samples.shape[0] // span.problems
+        own, over = (n, m) if by_sample else (m, n)
+        problem, place = block_place(cuda.blockIdx.x, own, cuda.blockDim.x)
+        place += cuda.threadIdx.x
+        begin = problem * over + span.start + cuda.blockIdx.y * span.split
+        end = min(begin + span.split, problem * over + span.stop)
+        if place < own:
+            place += problem * own
             for c in range(size):
                 far[c] = zero
             for r0 in range(begin, end, 64):
@@ -236,9 +241,9 @@ def pairs_kernel(owed: Callable, column: Callable, width: int, by_sample: bool, 
                             )
                 for c in range(size):
                     far[c] += near[c]
-            shift[cuda.blockIdx.y, place] = zero
-            total[cuda.blockIdx.y, place] = zero
+            part.shift[cuda.blockIdx.y, place] = zero
+            part.total[cuda.blockIdx.y, place] = zero
             for c in range(size):
-                out[cuda.blockIdx.y, c, place] = far[c]
+                part.sums[cuda.blockIdx.y, c, place] = far[c]
 
     return pairs

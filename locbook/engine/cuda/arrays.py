@@ -31,48 +31,75 @@ def grid(size: int, threads: int = THREADS) -> tuple[int, int]:
 
 @lru_cache
 def gather_kernel(transposed: bool) -> Any:
-    """Copy columns, and convert: ``out[r, c] = array[r * step, columns[c]]``, or ``out[c, r]``."""
+    """Copy rows and columns, and convert: ``out[r, c] = array[rows[r], columns[c]]``, or ``out[c, r]``."""
 
     @backend.kernel
-    def gather(array, columns, step, out):
-        rows = out.shape[1] if transposed else out.shape[0]
+    def gather(array, rows, columns, out):
         place = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
         row, c = place // columns.size, place % columns.size
-        if row < rows:
+        if row < rows.size:
             if transposed:
-                out[c, row] = array[row * step, columns[c]]
+                out[c, row] = array[rows[row], columns[c]]
             else:
-                out[row, c] = array[row * step, columns[c]]
+                out[row, c] = array[rows[row], columns[c]]
 
     return gather
 
 
-def gather(array: Any, columns: np.ndarray, T: type, *, transposed: bool = False, step: int = 1) -> Any:
-    """Some columns of an array (n, d), and every ``step``-th row, as a device array (n, c), or (c, n)."""
-    whole = step == 1 and np.array_equal(columns, np.arange(array.shape[1]))
+def gather(
+    array: Any, columns: np.ndarray, T: type, *, transposed: bool = False, rows: np.ndarray | None = None
+) -> Any:
+    """Some columns of an array (n, d), and all or some rows, as a device array (n, c), or (c, n)."""
     if backend.kind_of(array) == "numpy":
-        some = np.asarray(array)[::step][:, columns]
+        some = np.asarray(array)[slice(None) if rows is None else rows][:, columns]
         return backend.as_device(np.ascontiguousarray(some.T if transposed else some, dtype=T))
     array = backend.as_device(array)
+    whole = rows is None and np.array_equal(columns, np.arange(array.shape[1]))
     if whole and not transposed and array.dtype == T and array.is_c_contiguous():
         return array
-    rows = -(-array.shape[0] // step)
-    out = cuda.device_array((len(columns), rows) if transposed else (rows, len(columns)), T)
-    given = array, backend.as_device(np.asarray(columns, dtype=np.int64)), step, out
-    gather_kernel(transposed)[grid(rows * len(columns))](*given)
+    rows = np.arange(array.shape[0]) if rows is None else rows
+    out = cuda.device_array((len(columns), len(rows)) if transposed else (len(rows), len(columns)), T)
+    places = (backend.as_device(np.asarray(a, dtype=np.int64)) for a in (rows, columns))
+    gather_kernel(transposed)[grid(out.size)](array, *places, out)
+    return out
+
+
+@lru_cache
+def shift_kernel() -> Any:
+    """Values in the unit and around the middle of their problem."""
+
+    @backend.kernel
+    def shift(values, unit, middle, out):
+        place = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+        j, c = place // out.shape[1], place % out.shape[1]
+        if j < out.shape[0]:
+            g = j // (out.shape[0] // unit.shape[0])
+            out[j, c] = values[j, c] * unit[g, c] - middle[g, c]
+
+    return shift
+
+
+def shifted(values: Any, unit: np.ndarray, middle: np.ndarray, T: type) -> Any:
+    """Values (n, p) of the card as ``value * unit - middle``, each shape (problems, p), in the wider precision."""
+    if values.dtype == T and (unit == 1.0).all() and not middle.any():
+        return values
+    wide = np.result_type(values.dtype, T)
+    out = cuda.device_array(values.shape, T)
+    shift_kernel()[grid(out.size)](values, *(backend.as_device(a.astype(wide)) for a in (unit, middle)), out)
     return out
 
 
 @lru_cache
 def range_kernel() -> Any:
-    """Smallest and largest value of each column, over the rows of each block that take part."""
+    """Smallest and largest value of each column of each problem, over the rows of a block that take part."""
 
     @backend.kernel
-    def ranges(values, bias, nothing, low, high):
-        c, rows = cuda.threadIdx.x, cuda.gridDim.x
+    def ranges(values, bias, nothing, problems, low, high):
+        c, blocks, n = cuda.threadIdx.x, cuda.gridDim.x // problems, values.shape[0] // problems
+        problem = cuda.blockIdx.x // blocks
         while c < values.shape[1]:
             least, most = low[cuda.blockIdx.x, c], high[cuda.blockIdx.x, c]
-            for j in range(cuda.blockIdx.x, values.shape[0], rows):
+            for j in range(problem * n + cuda.blockIdx.x % blocks, (problem + 1) * n, blocks):
                 value = values[j, c]
                 if bias[j] > nothing and value == value:
                     least, most = min(least, value), max(most, value)
@@ -82,12 +109,17 @@ def range_kernel() -> Any:
     return ranges
 
 
-def column_ranges(values: Any, bias: Any, nothing: float, blocks: int = 64) -> tuple[np.ndarray, np.ndarray]:
-    """Range of each column of values (n, p) over the samples whose ``bias`` is above ``nothing``, float64."""
-    shape, T = (min(blocks, values.shape[0]), values.shape[1]), values.dtype.type
-    low, high = (backend.as_device(np.full(shape, end, dtype=T)) for end in (np.inf, -np.inf))
-    range_kernel()[shape[0], min(THREADS, max(1, shape[1]))](values, bias, T(nothing), low, high)
-    return low.copy_to_host().min(0).astype(np.float64), high.copy_to_host().max(0).astype(np.float64)
+def column_ranges(values: Any, bias: Any, nothing: float, problems: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the columns of values, over samples with ``bias`` above ``nothing``: (problems, p) each, float64."""
+    (n, p), T = values.shape, values.dtype.type
+    blocks = min(n // problems, max(1, 64 // problems))
+    low, high = (
+        backend.as_device(np.full((problems * blocks, p), end, dtype=T)) for end in (np.inf, -np.inf)
+    )
+    threads = min(THREADS, max(1, p))
+    range_kernel()[problems * blocks, threads](values, bias, T(nothing), problems, low, high)
+    low, high = (a.copy_to_host().reshape(problems, blocks, p).astype(np.float64) for a in (low, high))
+    return low.min(axis=1), high.max(axis=1)
 
 
 @lru_cache
@@ -115,6 +147,11 @@ def lengths(array: Any) -> np.ndarray:
 
 
 # -- problems --------------------------------------------------------------------------------------------------------
+
+
+def problems_of(problem: Problem) -> int:
+    """How many problems of one shape lie end to end."""
+    return 1 if problem.groups is None else math.prod(problem.groups.lead)
 
 
 def on_host(problem: Problem) -> Problem:
@@ -156,17 +193,20 @@ def load_data(problem: Problem, plan: Plan, T: type) -> Data:
     # rows beyond 2^24 are no float32; what is no row is not read
     with np.errstate(invalid="ignore"):
         last = np.roll(of_queries, -1, axis=0).astype(np.int64)
-    masks = np.zeros((1, 1, 1), dtype=np.bool_)
-    if len(plan.masks) == 1:
-        masks = backend.as_device(plan.masks[0]).reshape(1, m, n)
-    elif plan.masks:
-        masks = np.stack([backend.to_host(mask) for mask in plan.masks])
+    problems = problems_of(problem)
+    masks, starts = np.zeros((1, 1, 1), dtype=np.bool_), np.zeros(1, dtype=np.int64)
+    if plan.masks:
+        one = len(plan.masks) == 1
+        masks = plan.masks[0] if one else np.stack([backend.to_host(mask) for mask in plan.masks])
+        masks = backend.as_device(masks).reshape(len(plan.masks), m, n // problems)
+        starts = np.repeat(np.arange(problems) * (n // problems), m // problems)
     return Data(
         backend.as_device(plan.program.numbers.astype(T)),
         backend.as_device(of_queries.astype(T)),
         backend.as_device(plan.sample_data.astype(T)),
         backend.as_device(last),
-        masks if len(plan.masks) == 1 else backend.as_device(masks),
+        masks if plan.masks else backend.as_device(masks),
+        backend.as_device(starts),
         backend.as_device(problem.query_ids),
     )
 

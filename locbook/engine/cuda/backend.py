@@ -157,6 +157,11 @@ def to_host(array: Any) -> np.ndarray:
     return np.asarray(array) if kind_of(array) == "numpy" else as_device(array).copy_to_host()
 
 
+def all_single(*arrays: Any) -> bool:
+    """Whether all are float32."""
+    return all((np.asarray(a) if kind_of(a) == "numpy" else as_device(a)).dtype == np.float32 for a in arrays)
+
+
 def give_back(array: Any, kind: str) -> Any:
     """A device array in the caller's kind, sharing its memory; for ``"numpy"``, copied to the host."""
     if kind == "numpy":

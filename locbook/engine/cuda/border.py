@@ -69,6 +69,15 @@ def check_array(array: Any, name: str, *, allow_nan: bool = False) -> Any:
     return array if kind == "numpy" else given
 
 
+def check_values(values: Any, problem: Problem) -> Any:
+    """Values of the samples of a problem, shape (n, p)."""
+    columns = check_array(values, "values", allow_nan=problem.mask is not None)
+    n = len(problem.samples)
+    if len(columns) != n:
+        raise ValueError(f"values has {len(columns)} rows, but samples have {n}; they must agree")
+    return columns
+
+
 def check_problem(
     queries: Any, samples: Any, kernel: Kernel | str, *, sample_weight: Any = None, mask: Any = None
 ) -> Problem:
@@ -94,6 +103,5 @@ def check_problem(
     else:
         mask = check_mask(mask, m, n)
     weight = None if sample_weight is None else check_sample_weight(backend.to_host(sample_weight), n)
-    single = all(backend.as_device(array).dtype == np.float32 for array in (queries, samples))
-    dtype = np.dtype(np.float32 if single else np.float64)
+    dtype = np.dtype(np.float32 if backend.all_single(queries, samples) else np.float64)
     return Problem(queries, samples, kernel, weight, mask, np.arange(m), dtype)

@@ -22,10 +22,10 @@ from ..problem import Problem
 from ..scores import DISTANCE, PRODUCT
 from ..sweep import MEAN, TOP
 from . import backend, fused
-from .arrays import for_planning, gather, grid, lengths, load_data, moderate
+from .arrays import for_planning, gather, grid, lengths, load_data, moderate, problems_of
 from .backend import cuda
 from .order import limit_kernel
-from .sums import WIDTH, Part, Terms, merge_kernel, sums_kernel, value_term
+from .sums import WIDTH, Part, Span, Terms, merge_kernel, sums_kernel, value_term
 from .weigh import Data, Structure, compose, squared_distance, structure_of
 
 
@@ -81,13 +81,18 @@ class Loaded:
         return self.structure.log
 
 
-def parts_of(n: int, rows: int, per_block: int, sizes: Sizes) -> Iterator[tuple[int, int, int]]:
-    """First sample, last sample and number of the parts of each launch."""
-    most = max(1, sizes.blocks // max(1, -(-rows // per_block)))
+def parts_of(n: int, blocks: int, sizes: Sizes) -> Iterator[tuple[int, int, int]]:
+    """First sample, last sample and number of the parts of each launch, which has so many blocks of queries."""
+    most = max(1, sizes.blocks // max(1, blocks))
     step = sizes.split * min(most, -(-n // sizes.split))
     for start in range(0, n, step):
         stop = min(start + step, n)
         yield start, stop, -(-(stop - start) // sizes.split)
+
+
+def threads_of(rows: int, problems: int, sizes: Sizes) -> int:
+    """Threads of a block: no more whole warps than a problem has queries for."""
+    return min(sizes.block, -(-(rows // problems) // 32) * 32)
 
 
 def accumulate(
@@ -99,17 +104,22 @@ def accumulate(
     T: type,
     sizes: Sizes,
     *,
+    problems: int = 1,
     binary: bool = False,
 ) -> State:
-    """The state after all samples; ``launch(grid, start, stop, part)`` sums some parts."""
-    most = next(parts_of(n, rows, per_block, sizes))[2]
+    """The state after all samples; ``launch(grid, span, part)`` sums some parts.
+
+    ``n`` samples and so many ``rows`` of queries are of all problems together.
+    """
+    n, blocks_of_rows = n // problems, problems * -(-(rows // problems) // per_block)
+    most = next(parts_of(n, blocks_of_rows, sizes))[2]
     part = Part(*(cuda.device_array(s, T) for s in ((most, rows), (most, rows), (most, max(width, 1), rows))))
     old, new = (backend.as_device(np.full(rows, -np.inf, dtype=T)) for _ in range(2))
     sums = cuda.device_array((2, width + 1, rows), T)
-    for start, stop, parts in parts_of(n, rows, per_block, sizes):
-        launch((-(-rows // per_block), parts), start, stop, part)
+    for start, stop, parts in parts_of(n, blocks_of_rows, sizes):
+        launch((blocks_of_rows, parts), Span(problems, start, sizes.split, stop), part)
         blocks, threads = grid(rows)
-        merge_kernel(binary, T)[(blocks, width + 1), threads](*part, parts, old, new, sums)
+        merge_kernel(binary, T)[(blocks, width + 1), threads](part, parts, old, new, sums)
         old, new = new, old
     return State(old, sums)
 
@@ -191,6 +201,7 @@ class Run:
     ):
         backend.require()
         self.problem, self.sizes, self.single, self.panel = problem, Sizes(**sizes), single, panel
+        self.problems = problems_of(problem)
         self.bad = backend.as_device(np.zeros(1, dtype=np.int32))
         self.leaf, self.plan = None, plan
         if plan is None:
@@ -251,10 +262,13 @@ class Run:
             good = self._leaf_fits()
         else:
             good = np.zeros(len(rows), dtype=bool)
+        if self.problems > 1:  # all or none
+            good[:] = good.all()
         if good.any():
             self._far = rows[:0]
             yield np.float32, rows[good], False
-            rows = np.sort(np.concatenate([rows[~good], self._far]))
+            some = self.problems == 1 or not self._far.size
+            rows = np.sort(np.concatenate([rows[~good], self._far])) if some else rows
         if len(rows):
             yield np.float64, rows, True
 
@@ -305,44 +319,34 @@ class Run:
         loaded, sizes, n = self.loaded(T), self.sizes, len(self.problem.samples)
         tile = tile_of(loaded, sizes)
         made = sums_kernel(loaded.weigh, (term or value_term)(T), loaded.log, width, loaded.columns, tile, T)
+        threads = threads_of(count, self.problems, sizes)
 
-        def launch(blocks: tuple[int, int], start: int, stop: int, part: Part) -> None:
-            given = rows, loaded.queries, loaded.samples, loaded.data, loaded.bias, terms, first
-            made[blocks, sizes.block](*given, start, sizes.split, stop, *part, self.bad)
+        def launch(blocks: tuple[int, int], span: Span, part: Part) -> None:
+            given = rows, loaded.queries, loaded.samples, loaded.data, loaded.bias, terms
+            made[blocks, threads](*given, first, span, part, self.bad)
 
-        return accumulate(launch, n, count, width, sizes.block, T, sizes)
+        return accumulate(launch, n, count, width, threads, T, sizes, problems=self.problems)
 
     def _sum_leaf(self, terms: Terms, first: int, width: int, rows: Any, count: int, T: type) -> State:
         leaf, sizes, n = self.leaf, self.sizes, len(self.problem.samples)
-        d, arrays = len(leaf.columns), self._leaf_arrays(T)
+        d, (queries, samples, *others) = len(leaf.columns), self._leaf_arrays(T)
         if self._by_thread(width):
             each = 1 if T is np.float64 or d > 8 or width > 4 else 2
             tile = -(-sizes.tile // fused.AT_ONCE) * fused.AT_ONCE
             made = fused.thread_kernel(leaf.kind, leaf.root, d, width, each, tile, T)
-            threads, per_block = sizes.block, sizes.block * each
+            threads = threads_of(count, self.problems, sizes)
+            per_block = threads * each
         else:
             each = sizes.each if T is np.float32 else max(1, sizes.each // 2)
             padded = -(-width // sizes.side) * sizes.side
             made = fused.block_kernel(leaf.kind, leaf.root, padded, sizes.side, each, T)
             threads, per_block = sizes.side**2, sizes.side * each
+        given = fused.Given(rows, queries, samples, terms.values, *others)
 
-        def launch(blocks: tuple[int, int], start: int, stop: int, part: Part) -> None:
-            queries, samples, bias, slope, factors = arrays
-            given = (
-                rows,
-                queries,
-                samples,
-                terms.values,
-                terms.unit,
-                terms.middle,
-                bias,
-                slope,
-                factors,
-                first,
-            )
-            made[blocks, threads](*given, start, sizes.split, stop, *part)
+        def launch(blocks: tuple[int, int], span: Span, part: Part) -> None:
+            made[blocks, threads](given, first, span, part)
 
-        return accumulate(launch, n, count, width, per_block, T, sizes, binary=True)
+        return accumulate(launch, n, count, width, per_block, T, sizes, problems=self.problems, binary=True)
 
     def _leaf_arrays(self, T: type) -> tuple:
         if T not in self._loaded:

@@ -8,17 +8,18 @@ Weights are :math:`2^{a s + b}` of a score s, the squared distance, its root, or
 - :func:`block_kernel`, for many: a block has a square of queries and samples, and each thread a small square in it, as
   in a product of matrices; the columns come by in slices.
 
-Both write parts that :mod:`locbook.engine.cuda.sums` merges, and round as is said there.
+Both read :class:`Given` and write parts that :mod:`locbook.engine.cuda.sums` merges, and round as is said there.
 """
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..scores import PRODUCT, SCALED
 from .backend import cuda, kernel, type_of
+from .sums import place_of
 
 #: Samples that a thread scores before it weighs them.
 AT_ONCE = 4
@@ -28,37 +29,41 @@ FEW_COLUMNS, FEW_VALUES = 16, 8
 SLICE, MOST_VALUES = 16, 64
 
 
+class Given(NamedTuple):
+    """What both kernels read, on the card.
+
+    Attributes
+    ----------
+    rows : array of int64, shape (r,)
+        The queries that are asked for.
+    queries, samples : arrays, shapes (m, d) and (n, d)
+    values : array, shape (n, p)
+    bias : array, shape (n,)
+    slope : array, shape (m,)
+    factors : array, shape (d,)
+        Of the differences, where scores are SCALED.
+    """
+
+    rows: Any
+    queries: Any
+    samples: Any
+    values: Any
+    bias: Any
+    slope: Any
+    factors: Any
+
+
 @lru_cache(maxsize=256)
 def thread_kernel(kind: int, root: bool, d: int, p: int, queries_each: int, tile: int, T: type) -> Any:
-    """Parts for ``d`` columns and ``p`` of values; a thread has ``queries_each`` queries, ``tile`` is even in AT_ONCE.
-
-    Arguments: rows (r,), queries (m, d), samples (n, d), values (n, p), their unit and middle (p,), bias (n,), slope
-    (m,), factors (d,), first column of values, start, split, stop, and the parts.
-    """
+    """Parts for ``d`` columns and ``p`` of values; ``queries_each`` of a thread, ``tile`` a multiple of AT_ONCE."""
     zero, nothing, lowest = T(0), T(-math.inf), T(-3e38)
-    exp2, real = math.exp2, type_of(T)
+    exp2, real, block_place = math.exp2, type_of(T), place_of()
     samples_in, values_in = (tile, d), (tile, max(p, 1))
     own, scores, sums = (queries_each, d), (queries_each, AT_ONCE), (queries_each, p + 1)
 
     @kernel
-    def fused(
-        rows,
-        queries,
-        samples,
-        values,
-        unit,
-        middle,
-        bias,
-        slope,
-        factors,
-        first,
-        start,
-        split,
-        stop,
-        shift,
-        total,
-        out,
-    ):
+    def fused(given, first, span, part):
+        rows, queries, samples, values, bias, slope, factors = given
         xs = cuda.shared.array(samples_in, real)
         vs = cuda.shared.array(values_in, real)
         bs = cuda.shared.array(tile, real)
@@ -69,16 +74,18 @@ def thread_kernel(kind: int, root: bool, d: int, p: int, queries_each: int, tile
         top = cuda.local.array(queries_each, real)
         steep = cuda.local.array(queries_each, real)
         lane, threads = cuda.threadIdx.x, cuda.blockDim.x
-        place = cuda.blockIdx.x * threads * queries_each + lane
+        each, n = rows.size // span.problems, samples.shape[0] // span.problems
+        problem, place = block_place(cuda.blockIdx.x, each, threads * queries_each)
+        place += lane
         for a in range(queries_each):
-            i = rows[min(place + a * threads, rows.size - 1)]
+            i = rows[problem * each + min(place + a * threads, each - 1)]
             steep[a], top[a] = slope[i], nothing
             for c in range(d):
                 q[a, c] = queries[i, c]
             for c in range(p + 1):
                 far[a, c] = zero
-        begin = start + cuda.blockIdx.y * split
-        end = min(begin + split, stop)
+        begin = problem * n + span.start + cuda.blockIdx.y * span.split
+        end = min(begin + span.split, problem * n + span.stop)
         for j0 in range(begin, end, tile):
             count = min(tile, end - j0)
             cuda.syncthreads()
@@ -86,7 +93,7 @@ def thread_kernel(kind: int, root: bool, d: int, p: int, queries_each: int, tile
                 xs[e // d, e % d] = samples[j0 + e // d, e % d] if e < count * d else zero
             for e in range(lane, tile * p, threads):
                 c = first + e % p
-                vs[e // p, e % p] = values[j0 + e // p, c] * unit[c] - middle[c] if e < count * p else zero
+                vs[e // p, e % p] = values[j0 + e // p, c] if e < count * p else zero
             for r in range(lane, tile, threads):
                 bs[r] = bias[j0 + r] if r < count else nothing
             cuda.syncthreads()
@@ -130,11 +137,12 @@ def thread_kernel(kind: int, root: bool, d: int, p: int, queries_each: int, tile
                 for c in range(p + 1):
                     far[a, c] += near[a, c]
         for a in range(queries_each):
-            if place + a * threads < rows.size:
-                shift[cuda.blockIdx.y, place + a * threads] = top[a]
-                total[cuda.blockIdx.y, place + a * threads] = far[a, 0]
+            if place + a * threads < each:
+                i = problem * each + place + a * threads
+                part.shift[cuda.blockIdx.y, i] = top[a]
+                part.total[cuda.blockIdx.y, i] = far[a, 0]
                 for c in range(p):
-                    out[cuda.blockIdx.y, c, place + a * threads] = far[a, c + 1]
+                    part.sums[cuda.blockIdx.y, c, i] = far[a, c + 1]
 
     return fused
 
@@ -143,36 +151,20 @@ def thread_kernel(kind: int, root: bool, d: int, p: int, queries_each: int, tile
 def block_kernel(kind: int, root: bool, p: int, side: int, each: int, T: type) -> Any:
     """Parts for any number of columns: ``side`` squared threads, each with ``each`` queries and ``each`` samples.
 
-    ``p``, the columns of values summed at once, is a multiple of ``side`` (0 for none). Arguments as of
-    :func:`thread_kernel`. A tile goes through: scores; the largest of each query; weights; their sums.
+    ``p``, the columns of values summed at once, is a multiple of ``side`` (0 for none). A tile goes through: scores;
+    the largest of each query; weights; their sums.
     """
     zero, nothing, lowest = T(0), T(-math.inf), T(-3e38)
-    exp2, real = math.exp2, type_of(T)
+    exp2, real, block_place = math.exp2, type_of(T), place_of()
     edge, threads = side * each, side * side
     per_row = threads // edge  # threads that share a row when it is summed up
-    piece, own = edge // per_row, max(p // side, 1)
+    length, columns = edge // per_row, max(p // side, 1)
     slices, square, values_in, rows_in = (SLICE, edge), (edge, edge + 1), (edge, max(p, 1)), (per_row, edge)
-    scores, sums = (each, each), (each, own)
+    scores, sums = (each, each), (each, columns)
 
     @kernel
-    def fused(
-        rows,
-        queries,
-        samples,
-        values,
-        unit,
-        middle,
-        bias,
-        slope,
-        factors,
-        first,
-        start,
-        split,
-        stop,
-        shift,
-        total,
-        out,
-    ):
+    def fused(given, first, span, part):
+        rows, queries, samples, values, bias, slope, factors = given
         qs = cuda.shared.array(slices, real)
         xs = cuda.shared.array(slices, real)
         ws = cuda.shared.array(square, real)
@@ -184,16 +176,17 @@ def block_kernel(kind: int, root: bool, p: int, side: int, each: int, T: type) -
         near = cuda.local.array(sums, real)
         far = cuda.local.array(sums, real)
         lane, d = cuda.threadIdx.x, queries.shape[1]
-        tx, ty, row, part = lane % side, lane // side, lane % edge, lane // edge
-        block = cuda.blockIdx.x * edge
+        tx, ty, row, piece = lane % side, lane // side, lane % edge, lane // edge * length
+        own, n = rows.size // span.problems, samples.shape[0] // span.problems
+        problem, block = block_place(cuda.blockIdx.x, own, edge)
         sum_of_weights = zero
         for a in range(each):
-            for k in range(own):
+            for k in range(columns):
                 far[a, k] = zero
         if lane < edge:
             tops[lane] = nothing
-        begin = start + cuda.blockIdx.y * split
-        end = min(begin + split, stop)
+        begin = problem * n + span.start + cuda.blockIdx.y * span.split
+        end = min(begin + span.split, problem * n + span.stop)
         for j0 in range(begin, end, edge):
             for a in range(each):
                 for b in range(each):
@@ -202,7 +195,7 @@ def block_kernel(kind: int, root: bool, p: int, side: int, each: int, T: type) -
                 cuda.syncthreads()
                 for e in range(lane, edge * SLICE, threads):
                     r, c = e // SLICE, c0 + e % SLICE
-                    i = rows[min(block + r, rows.size - 1)]
+                    i = rows[problem * own + min(block + r, own - 1)]
                     qs[e % SLICE, r] = zero
                     xs[e % SLICE, r] = zero
                     if c < d:
@@ -224,9 +217,9 @@ def block_kernel(kind: int, root: bool, p: int, side: int, each: int, T: type) -
                                 score[a, b] += gap * gap
             for e in range(lane, edge * p, threads):
                 c, j = min(first + e % p, values.shape[1] - 1), j0 + e // p
-                vs[e // p, e % p] = values[j, c] * unit[c] - middle[c] if j < end else zero
+                vs[e // p, e % p] = values[j, c] if j < end else zero
             for a in range(each):
-                i = rows[min(block + ty * each + a, rows.size - 1)]
+                i = rows[problem * own + min(block + ty * each + a, own - 1)]
                 for b in range(each):
                     j = j0 + tx + side * b
                     s = T(math.sqrt(score[a, b])) if root else score[a, b]
@@ -234,9 +227,9 @@ def block_kernel(kind: int, root: bool, p: int, side: int, each: int, T: type) -
                     ws[ty * each + a, tx + side * b] = score[a, b]
             cuda.syncthreads()
             largest = nothing
-            for r in range(part * piece, (part + 1) * piece):
+            for r in range(piece, piece + length):
                 largest = max(largest, ws[row, r])
-            parts[part, row] = largest
+            parts[piece // length, row] = largest
             cuda.syncthreads()
             if lane < edge:
                 largest = tops[lane]
@@ -249,21 +242,21 @@ def block_kernel(kind: int, root: bool, p: int, side: int, each: int, T: type) -
                 base = max(tops[ty * each + a], lowest)
                 for b in range(each):
                     ws[ty * each + a, tx + side * b] = T(exp2(score[a, b] - base))
-                for k in range(own):
+                for k in range(columns):
                     near[a, k] = zero
             cuda.syncthreads()
             weights = zero
-            for r in range(part * piece, (part + 1) * piece):
+            for r in range(piece, piece + length):
                 weights += ws[row, r]
-            parts[part, row] = weights
+            parts[piece // length, row] = weights
             if p:
                 for r in range(edge):
                     for a in range(each):
                         weight = ws[ty * each + a, r]
-                        for k in range(own):
+                        for k in range(columns):
                             near[a, k] += weight * vs[r, tx + side * k]
                 for a in range(each):
-                    for k in range(own):
+                    for k in range(columns):
                         far[a, k] = far[a, k] * fades[ty * each + a] + near[a, k]
             cuda.syncthreads()
             if lane < edge:
@@ -271,13 +264,13 @@ def block_kernel(kind: int, root: bool, p: int, side: int, each: int, T: type) -
                 for k in range(per_row):
                     weights += parts[k, lane]
                 sum_of_weights = sum_of_weights * fades[lane] + weights
-        if lane < edge and block + lane < rows.size:
-            shift[cuda.blockIdx.y, block + lane] = tops[lane]
-            total[cuda.blockIdx.y, block + lane] = sum_of_weights
+        if lane < edge and block + lane < own:
+            part.shift[cuda.blockIdx.y, problem * own + block + lane] = tops[lane]
+            part.total[cuda.blockIdx.y, problem * own + block + lane] = sum_of_weights
         for a in range(each):
             place = block + ty * each + a
-            for k in range(own):
-                if place < rows.size and tx + side * k < out.shape[1]:
-                    out[cuda.blockIdx.y, tx + side * k, place] = far[a, k]
+            for k in range(columns):
+                if place < own and tx + side * k < part.sums.shape[1]:
+                    part.sums[cuda.blockIdx.y, tx + side * k, problem * own + place] = far[a, k]
 
     return fused

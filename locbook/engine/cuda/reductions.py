@@ -29,7 +29,7 @@ from ..reductions import (
     monomials,
 )
 from . import backend
-from .arrays import column_ranges, gather, grid, on_host
+from .arrays import column_ranges, gather, grid, on_host, problems_of, shifted
 from .backend import cuda
 from .driver import Run, load, parts_of, score_plan, tile_of
 from .order import (
@@ -59,9 +59,17 @@ def _terms(T: type, **given: Any) -> Terms:
     """Terms on the card; what is not given is not read."""
     integers, numbers = np.zeros(1, np.int64), np.zeros((1, 1), T)
     nothing = dict.fromkeys(("values", "queries", "samples"), numbers)
-    nothing |= {"unit": numbers[0], "middle": numbers[0], "labels": integers}
+    nothing |= {"labels": integers}
     nothing |= {"factors": integers[None], "outputs": integers}
     return Terms(**{name: backend.as_device(array) for name, array in (nothing | given).items()})
+
+
+def lost_rows(answer: Any) -> np.ndarray:
+    """Which rows begin with NaN, on the host."""
+    if isinstance(answer, np.ndarray):
+        return np.isnan(answer[:, 0])
+    first = gather(answer, np.zeros(1, np.int64), answer.dtype.type)
+    return np.isnan(first.copy_to_host()[:, 0])
 
 
 def _filled(
@@ -69,8 +77,7 @@ def _filled(
 ) -> Any:
     """The answer in the queries' kind, rows without a neighbour filled by the policy; they are NaN before."""
     kind = backend.on_card(problem.queries, problem.samples)
-    first = answer[:, 0] if kind == "numpy" else gather(answer, np.zeros(1, np.int64), answer.dtype.type)
-    lost = np.isnan(first if kind == "numpy" else first.copy_to_host()[:, 0])
+    lost = lost_rows(answer)
     if kind == "numpy" or not lost.any():
         if kind == "numpy":
             return fill_empty(problem, lost, empty, again, answer, warn=warn)
@@ -113,35 +120,24 @@ def mean(problem: Problem, values: Any, empty: str = "nan", *, warn: bool = True
     check_option(empty, "empty", EMPTY)
 
     def again(few: Problem) -> np.ndarray:
-        return backend.give_back(_mean(few, values, sizes), "numpy").astype(np.float64)
+        return backend.give_back(mean_or_nan(few, values, sizes), "numpy").astype(np.float64)
 
-    answer = _host(_mean(problem, values, sizes), problem)
+    answer = _host(mean_or_nan(problem, values, sizes), problem)
     return _filled(problem, answer, empty, again, warn=warn)
 
 
-def _mean(problem: Problem, values: Any, sizes: dict[str, int]) -> Any:
-    host = backend.kind_of(values) == "numpy"
-    wide = np.asarray(values).dtype != np.float32 if host else backend.as_device(values).dtype != np.float32
+def mean_or_nan(problem: Problem, values: Any, sizes: dict[str, int]) -> Any:
+    """Means (m, p) on the card; NaN where no sample has a weight."""
+    host, wide = backend.kind_of(values) == "numpy", not backend.all_single(values)
     run = Run(problem, sizes, single=host or not wide)
     p = values.shape[1]
     columns = np.arange(p)
     out = _out(problem, len(problem.queries), p)
     source = gather(values, columns, np.float64 if wide else np.float32)
-    weight = np.ones(len(problem.samples)) if problem.sample_weight is None else problem.sample_weight
-    low, high = column_ranges(source, backend.as_device((weight > 0).astype(source.dtype)), 0.0)
-    unit, middle = _units(low, high, problem.dtype), np.zeros(p)
-    if problem.dtype == np.float32:  # values around a middle of their own keep their digits
-        some = gather(source, columns, source.dtype.type, step=-(-len(problem.samples) // 999)).copy_to_host()
-        middle = np.median(np.where(np.isnan(some), 0.5 * low + 0.5 * high, some), axis=0) / unit
-        middle = middle.astype(np.float32).astype(np.float64)
+    low, high, unit, middle = scales(problem, source)
 
     def terms(T: type) -> Terms:
-        if T is source.dtype.type:
-            return _terms(T, values=source, unit=(1.0 / unit).astype(T), middle=middle.astype(T))
-        if wide:  # shifted before they are rounded
-            shifted = (np.asarray(values, dtype=np.float64) / unit - middle).astype(T)
-            return _terms(T, values=shifted, unit=np.ones(p, T), middle=np.zeros(p, T))
-        return _terms(T, values=gather(values, columns, T), unit=1.0 / unit, middle=middle)
+        return _terms(T, values=shifted(source, 1.0 / unit, middle, T))
 
     for rows, state, first, T in run.states(value_term, p, terms):
         limits = (backend.as_device(a.astype(T)) for a in (middle, low / unit, high / unit, unit))
@@ -150,6 +146,31 @@ def _mean(problem: Problem, values: Any, sizes: dict[str, int]) -> Any:
         mean_kernel(T)[(blocks, max(1, width)), threads](rows, state.sums, first, *limits, out, run.bad)
     run.check()
     return out
+
+
+def scales(problem: Problem, values: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of values (n, p) of the card: their ends, the unit to count them in, and a middle in that; (problems, p) each.
+
+    The middle is 0 for a float64 problem; in float32 values keep their digits around a middle of their own.
+    """
+    weight = np.ones(len(problem.samples)) if problem.sample_weight is None else problem.sample_weight
+    there = backend.as_device((weight > 0).astype(values.dtype))
+    low, high = column_ranges(values, there, 0.0, problems_of(problem))
+    unit, middle = _units(low, high, problem.dtype), np.zeros(low.shape)
+    if problem.dtype == np.float32:
+        middle = (_medians(values, low, high) / unit).astype(np.float32).astype(np.float64)
+    return low, high, unit, middle
+
+
+def _medians(values: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Medians of some rows of each problem, shape (problems, p)."""
+    problems, p = low.shape
+    n = values.shape[0] // problems
+    some = np.arange(0, n, -(-n // max(9, 999 // problems)))
+    rows = (n * np.arange(problems)[:, None] + some).ravel()
+    found = gather(values, np.arange(p), values.dtype.type, rows=rows).copy_to_host()
+    found = found.reshape(problems, len(some), p).astype(np.float64)
+    return np.median(np.where(np.isnan(found), 0.5 * low[:, None] + 0.5 * high[:, None], found), axis=1)
 
 
 def _units(low: np.ndarray, high: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -175,7 +196,7 @@ def classes(problem: Problem, labels: Any, n_classes: int, empty: str = "nan", *
         out = _out(problem, len(problem.queries), n_classes)
         for rows, state, first, T in run.states(class_term, n_classes, lambda T: _terms(T, labels=codes)):
             blocks, threads = grid(rows.size)
-            limits = (backend.as_device(a.astype(T)) for a in ends)
+            limits = (backend.as_device(a.astype(T)[None]) for a in ends)
             width = state.sums.shape[1] - 1
             mean_kernel(T)[(blocks, width), threads](rows, state.sums, first, *limits, out, run.bad)
         run.check()
@@ -319,16 +340,16 @@ def _top(
     m, n = len(problem.queries), len(problem.samples)
     tile = tile_of(loaded, run.sizes)
     compiled = top_kernel(loaded.weigh, loaded.columns, tile, T)
-    parts = next(parts_of(n, m, run.sizes.block, run.sizes))[2]
+    blocks = grid(m, run.sizes.block)[0]
+    parts = next(parts_of(n, blocks, run.sizes))[2]
     some = cuda.device_array((parts, k, m), T), cuda.device_array((parts, k, m), np.int64)
     best = (
         backend.as_device(np.full((1, k, m), -np.inf, dtype=T)),
         backend.as_device(np.full((1, k, m), np.iinfo(np.int64).max)),
     )
-    for start, stop, count in parts_of(n, m, run.sizes.block, run.sizes):
-        blocks = grid(m, run.sizes.block)[0], count
+    for start, stop, count in parts_of(n, blocks, run.sizes):
         given = loaded.queries, loaded.samples, loaded.data, loaded.bias
-        compiled[blocks, run.sizes.block](*given, start, run.sizes.split, stop, *some, run.bad)
+        compiled[(blocks, count), run.sizes.block](*given, start, run.sizes.split, stop, *some, run.bad)
         merge_top_kernel(T)[grid(m)](*some, count, *best)
     sort_kernel(T)[grid(m)](*best)
     run.check()

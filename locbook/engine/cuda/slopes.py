@@ -12,8 +12,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from ...kernels import metrics, profiles
 from ..slopes import STEP
 from .backend import device, nearest_whole, trigonometry
@@ -44,8 +42,7 @@ def _cosine_slope(T: type) -> Callable:
 
 def _user_slope(function: Any, T: type) -> Callable:
     scalar = specialise(function, T)
-    # in float32 a step that balances its own rounding
-    one, two, step = T(1), T(2), T(STEP if T is np.float64 else 5e-3)
+    one, two, step = T(1), T(2), T(STEP)
 
     @device
     def user_slope(s, a):

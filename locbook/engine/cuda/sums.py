@@ -26,6 +26,19 @@ from .backend import cuda, device, kernel, type_of
 WIDTH = 8
 
 
+class Span(NamedTuple):
+    """Which samples a launch takes: parts of ``split`` from ``start`` to ``stop``, of each of so many problems.
+
+    Problems of one shape lie end to end, and a block has queries of one of them: blocks of the grid's first dimension
+    go through the queries of the first problem, then through those of the second.
+    """
+
+    problems: int
+    start: int
+    split: int
+    stop: int
+
+
 class Part(NamedTuple):
     """Sums over some parts of the samples: logarithms of the scale (g, r), of weights (g, r), of terms (g, w, r)."""
 
@@ -40,8 +53,6 @@ class Terms(NamedTuple):
     Attributes
     ----------
     values : array, shape (n, p)
-    unit, middle : arrays, shape (p,)
-        A value takes part as ``value * unit - middle``: near 0, and near 1 in size, it keeps its digits.
     labels : array of int64, shape (n,)
     queries, samples : arrays, shapes (m, d) and (n, d)
         All columns, for monomials.
@@ -52,8 +63,6 @@ class Terms(NamedTuple):
     """
 
     values: Any
-    unit: Any
-    middle: Any
     labels: Any
     queries: Any
     samples: Any
@@ -66,14 +75,8 @@ class Terms(NamedTuple):
 
 @lru_cache
 def value_term(T: type) -> Callable:
-    """Column c of the values, in its unit and less its middle."""
-
-    @device
-    def value(terms, i, j, c):
-        c = min(c, terms.values.shape[1] - 1)
-        return terms.values[j, c] * terms.unit[c] - terms.middle[c]
-
-    return value
+    """Column c of the values."""
+    return device(lambda terms, i, j, c: terms.values[j, min(c, terms.values.shape[1] - 1)])
 
 
 @lru_cache
@@ -106,27 +109,44 @@ def monomial_term(T: type) -> Callable:
 # -- the kernels -----------------------------------------------------------------------------------------------------
 
 
+@lru_cache
+def place_of() -> Callable:
+    """Of a block: the problem that it works for, and where its first query stands among the problem's."""
+
+    @device
+    def place_of(block, each, per_block):
+        blocks = (each - 1) // per_block + 1
+        problem = block // blocks
+        return problem, (block - problem * blocks) * per_block
+
+    return place_of
+
+
 @lru_cache(maxsize=256)
 def sums_kernel(
     weigh: Callable, term: Callable, log: bool, width: int, columns: int, tile: int, T: type
 ) -> Any:
-    """Sum over parts of ``split`` samples from ``start`` to ``stop``, for the queries ``rows``.
+    """Sums over parts of the samples (:class:`Span`), for the queries ``rows``.
 
     ``tile`` is 0 where a tile of so many columns has no room: then samples are read from global memory.
     """
     zero, nothing, infinity = T(0), T(-math.inf) if log else T(0), T(math.inf)
     step, room = tile if tile else 64, (max(tile, 1), columns if tile else 1)
-    real, size = type_of(T), width + 1
+    real, size, block_place = type_of(T), width + 1, place_of()
 
     @kernel
-    def sums(rows, queries, samples, data, bias, terms, first, start, split, stop, shift, total, out, bad):
+    def sums(rows, queries, samples, data, bias, terms, first, span, part, bad):
         near = cuda.local.array(size, real)
         far = cuda.local.array(size, real)
         shared = cuda.shared.array(room, real)
-        place = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
-        i = rows[min(place, rows.size - 1)]  # all threads load tiles, those without a query too
-        begin = start + cuda.blockIdx.y * split
-        end = min(begin + split, stop)
+        each, n = rows.size // span.problems, samples.shape[0] // span.problems
+        problem, place = block_place(cuda.blockIdx.x, each, cuda.blockDim.x)
+        place += cuda.threadIdx.x
+        busy = place < each
+        place = problem * each + min(place, each - 1)  # all threads load tiles, those without a query too
+        i = rows[place]
+        begin = problem * n + span.start + cuda.blockIdx.y * span.split
+        end = min(begin + span.split, problem * n + span.stop)
         top = nothing
         for c in range(size):
             far[c] = zero
@@ -164,11 +184,11 @@ def sums_kernel(
                         near[c + 1] += weight * term(terms, i, j, first + c)
             for c in range(size):
                 far[c] += near[c]
-        if place < rows.size:
-            shift[cuda.blockIdx.y, place] = top
-            total[cuda.blockIdx.y, place] = far[0]
+        if busy:
+            part.shift[cuda.blockIdx.y, place] = top
+            part.total[cuda.blockIdx.y, place] = far[0]
             for c in range(width):
-                out[cuda.blockIdx.y, c, place] = far[c + 1]
+                part.sums[cuda.blockIdx.y, c, place] = far[c + 1]
 
     return sums
 
@@ -184,7 +204,7 @@ def merge_kernel(binary: bool, T: type) -> Any:
     power = math.exp2 if binary else math.exp
 
     @kernel
-    def merge(shift, total, sums, parts, old_shift, new_shift, state):
+    def merge(part, parts, old_shift, new_shift, state):
         place = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
         column = cuda.blockIdx.y
         if place < old_shift.size:
@@ -192,9 +212,9 @@ def merge_kernel(binary: bool, T: type) -> Any:
             if top > nothing:
                 high, low = state[0, column, place], state[1, column, place]
             for g in range(parts):
-                scale = shift[g, place]
+                scale = part.shift[g, place]
                 if scale > nothing:
-                    more = total[g, place] if column == 0 else sums[g, column - 1, place]
+                    more = part.total[g, place] if column == 0 else part.sums[g, column - 1, place]
                     if scale > top:
                         fade = T(power(top - scale))
                         high, low, top = high * fade, low * fade, scale
@@ -215,7 +235,8 @@ def merge_kernel(binary: bool, T: type) -> Any:
 def mean_kernel(T: type) -> Any:
     """Finish means: ``out[rows[t], first + c]``, NaN where no sample has a weight.
 
-    A mean lies between the least and the largest value; rounding must not carry it beyond.
+    A mean lies between the least and the largest value of its problem; rounding must not carry it beyond. All four,
+    shapes (problems, p), are in the unit and around the middle in which values are summed.
     """
     zero, wrong, infinity = T(0), T(math.nan), T(math.inf)
 
@@ -229,9 +250,9 @@ def mean_kernel(T: type) -> Any:
             if not total < infinity:
                 bad[0] = 1
             elif total > zero:
-                k = 1 + cuda.blockIdx.y
-                mean = (state[0, k, place] + state[1, k, place]) / total + middle[c]
-                mean = min(max(mean, low[c]), high[c]) * unit[c]
+                k, g = 1 + cuda.blockIdx.y, place // (rows.size // unit.shape[0])
+                mean = (state[0, k, place] + state[1, k, place]) / total + middle[g, c]
+                mean = min(max(mean, low[g, c]), high[g, c]) * unit[g, c]
             out[rows[place], c] = mean
 
     return finish

@@ -81,6 +81,9 @@ class Data(NamedTuple):
     last : array of int64, shape (slots, m)
         Row of the last neighbour, beside its distance in ``of_queries``.
     masks : array of bool, shape (masks, m, n)
+        n is that of a problem, where there are several.
+    starts : array of int64, shape (m,)
+        Where the samples of a query's problem begin; read beside a mask.
     ids : array of int64, shape (m,)
         Rows of the queries among all queries.
     """
@@ -90,6 +93,7 @@ class Data(NamedTuple):
     of_samples: Any
     last: Any
     masks: Any
+    starts: Any
     ids: Any
 
 
@@ -376,9 +380,12 @@ def _hollow(inner: Callable, step: Step, log: bool, T: type) -> Callable:
 
 def _mask(inner: Callable, step: Step, log: bool, T: type) -> Callable:
     nothing, number = T(-math.inf) if log else T(0), step.extra
-    return device(
-        lambda q, i, x, b, j, data: inner(q, i, x, b, j, data) if data.masks[number, i, j] else nothing
-    )
+
+    @device
+    def weigh(q, i, x, b, j, data):
+        return inner(q, i, x, b, j, data) if data.masks[number, i, j - data.starts[i]] else nothing
+
+    return weigh
 
 
 _PUSH = {

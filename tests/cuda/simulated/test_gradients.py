@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import locbook as lb
-from locbook.engine import Problem, cuda, reference
+from locbook.engine import LocalMeanGradient, Problem, cuda, reference
+from locbook.engine.cuda import gradients
 from locbook.engine.gradients import mean_vjp
 from tests.cuda.simulated.test_twins import SIZES
 from tests.engine.problems import KERNELS, M, N, arrays, close
@@ -36,6 +37,80 @@ def test_twin(name, option):
         *twin, _ = reference.mean_vjp(KERNELS[name], q, x, values, cotangent)
         for own, other in zip(ours[:4], twin, strict=True):
             close(own, other, 1e-7)
+
+
+def in_float64(given):
+    arrays = given.queries.astype(float), given.samples.astype(float)
+    return Problem.check(*arrays, given.kernel, sample_weight=given.sample_weight, mask=given.mask)
+
+
+@pytest.fixture
+def precisions(monkeypatch):
+    """In which precisions the sums of a gradient were made."""
+    used = []
+
+    def run(problem, *given):
+        used.append(problem.dtype.type)
+        return real(problem, *given)
+
+    real = gradients._run
+    monkeypatch.setattr(gradients, "_run", run)
+    return used
+
+
+@pytest.mark.parametrize("name", [name for name in KERNELS if name not in ROUGH])
+def test_float32(name, precisions):
+    q, x, values, _, multiplicity, mask = arrays()
+    q[:, 1], x[:, 1] = (
+        1.03 * q[:, 1],
+        1.03 * x[:, 1],
+    )  # off the edges and folds, at which float32 takes another side
+    if "bias" in name:
+        q[:, 1], x[:, 1] = np.round(q[:, 1]), np.round(x[:, 1])
+    cotangent = np.random.default_rng(1).normal(size=(M, 2))
+    q, x, values, cotangent = (a.astype(np.float32) for a in (q, x, values, cotangent))
+    given = Problem.check(q, x, KERNELS[name], sample_weight=multiplicity + 1, mask=mask)
+    ours = cuda.mean_vjp(given, values, cotangent, **SMALL)
+    same(ours, mean_vjp(in_float64(given), values, cotangent), 1e-4)
+    wide = name in ("knn", "knn in a product", "user profile", "user log profile")
+    assert precisions == [np.float64 if wide else np.float32]
+
+
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("kernel", [lb.gaussian(1.0), lb.cauchy(1.0)], ids=repr)
+def test_float32_keeps_the_digits(kernel, size, precisions):
+    """Cotangents of any size, and values that are large beside their differences."""
+    q, x, values, *_ = (a.astype(np.float32) for a in arrays()[:3])
+    values[:, 0] = np.round(16 * values[:, 0]) / 16 + 1e6
+    cotangent = np.random.default_rng(1).normal(size=(M, 2))
+    given = Problem.check(q, x, kernel)
+    ours = cuda.mean_vjp(given, values, size * cotangent, **SMALL)
+    theirs = mean_vjp(in_float64(given), values.astype(float), cotangent)
+    same(LocalMeanGradient(*(a / size for a in ours[:4]), (ours.kernel[0] / size,)), theirs, 1e-4)
+    assert precisions == [np.float32]
+
+
+@pytest.mark.parametrize("what", ["far", "cotangents far apart", "float64 values", "long vectors", "narrow"])
+def test_what_float32_does_not_hold(what, precisions):
+    q, x, values, *_ = (a.astype(np.float32) for a in arrays()[:3])
+    cotangent, kernel = np.ones((M, 2), np.float32), lb.gaussian(1.0)
+    if what == "far":
+        q[0] += 1000
+    if what == "cotangents far apart":
+        cotangent[0] = 1e-25
+    if what == "float64 values":
+        values = values.astype(float)
+    if what == "long vectors":
+        q, x, kernel = 30 * q, 30 * x, lb.softmax(2.0)
+    if what == "narrow":
+        q, x, kernel = np.float32(1e-10) * q, np.float32(1e-10) * x, lb.gaussian(1e-10)
+    given = Problem.check(q, x, kernel)
+    ours = cuda.mean_vjp(given, values, cotangent, **SMALL)
+    assert precisions[-1] is np.float64
+    theirs = mean_vjp(in_float64(given), values.astype(float), cotangent)
+    size = np.abs(theirs.queries).max()
+    close(ours.queries / size, theirs.queries / size, 1e-9)
+    close(ours.values, theirs.values, 1e-9)
 
 
 @pytest.mark.parametrize("name", ROUGH)

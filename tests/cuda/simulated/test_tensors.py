@@ -71,6 +71,20 @@ def test_as_on_the_processor(kernel, dtype, noted):
     assert set(noted) == {"cuda:0"}
 
 
+def test_a_batch(noted):
+    rng = np.random.default_rng(1)
+    shapes = (2, 3, 4, 2), (2, 1, 5, 2), (1, 3, 5, 4), (2, 1, 5)
+    given = [torch.tensor(rng.uniform(0.5, 2, size=shape)) for shape in shapes]
+    found = []
+    for card in (False, True):
+        here = on_card(given, requires_grad=True) if card else [t.requires_grad_() for t in given]
+        means = lb.torch.local_mean(*here[:3], "softmax", sample_weight=here[3])
+        found.append((means, *torch.autograd.grad(means.square().sum(), here)))
+    for theirs, ours in zip(*found, strict=True):
+        assert isinstance(ours, CardTensor)
+        torch.testing.assert_close(ours.inner, theirs.detach(), rtol=1e-10, atol=1e-10)
+
+
 def test_nothing_is_copied(noted, monkeypatch):
     q, x, values, _ = on_card(points())
     taken = []

@@ -1,0 +1,240 @@
+"""Batches on the card: many problems of one shape, end to end in one grid.
+
+What :mod:`locbook.engine.batch` is for the processor, and the same rules: a block of threads has queries of one problem
+and meets the samples of that problem, so a launch is for all of them (:class:`locbook.engine.cuda.sums.Span`). No
+problem is filled up. Kernels that look at neighbours or at rows by number, and problems with a query without a
+neighbour, are taken one by one.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._validation import check_option
+from .. import batch as on_processor
+from ..batch import _unstretch, of_coordinates
+from ..gradients import ARGUMENTS, LocalMeanGradient
+from ..problem import Groups, Problem
+from ..reach import check_prune
+from ..reductions import EMPTY, EmptyNeighborhoodWarning
+from . import backend
+from .arrays import gather
+from .border import check_array, check_problem
+from .gradients import forward_of, give_back_gradient, vjp_on_host
+from .reductions import log_sum, lost_rows, mean, mean_or_nan
+
+
+@dataclass(frozen=True)
+class Batch(on_processor.Batch):
+    """Checked input.
+
+    What the processor's has, all shapes checked there: its arrays are the caller's, but for arrays of a card they hold
+    the numbers of rows, and ``mask`` has shape (b m, n).
+
+    Attributes
+    ----------
+    flat : tuple of arrays, shapes (b m, d), (b n, d) and (b n, p)
+        Queries, samples and values end to end, of NumPy or of the card; a copy where a leading axis was stretched.
+    """
+
+    flat: tuple[Any, Any, Any]
+
+    @classmethod
+    def check(
+        cls,
+        queries: Any,
+        samples: Any,
+        values: Any,
+        kernel: Any,
+        *,
+        sample_weight: Any = None,
+        mask: Any = None,
+    ) -> Batch:
+        """Check what a caller gave.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Naming the parameter.
+        """
+        given = {"queries": queries, "samples": samples, "values": values}
+        kind = backend.on_card(*given.values())
+        weight = None if sample_weight is None else backend.to_host(sample_weight)
+        seen = mask
+        if mask is not None and backend.kind_of(mask) != "numpy":
+            mask = backend.as_device(mask)
+            seen = np.broadcast_to(np.ones((), mask.dtype), tuple(mask.shape))
+        options = {"kernel": kernel, "sample_weight": weight, "mask": seen}
+        if kind == "numpy":
+            checked = on_processor.Batch.check(**given, **options)
+            flat = [a.reshape(-1, a.shape[-1]) for a in (checked.queries, checked.samples, checked.values)]
+        else:
+            given = {k: np.asarray(a) if backend.kind_of(a) == "numpy" else a for k, a in given.items()}
+            numbers = {name: _numbers(tuple(a.shape)) for name, a in given.items()}
+            checked = on_processor.Batch.check(**numbers, **options)
+            flat = [
+                _end_to_end(
+                    a, name, getattr(checked, name), kind, allow_nan=mask is not None and name != "queries"
+                )
+                for name, a in given.items()
+            ]
+        if mask is not None:
+            full = checked.mask.shape
+            stretched = seen is not mask and tuple(mask.shape) != full
+            mask = np.broadcast_to(backend.to_host(mask), full) if stretched else mask
+            mask = (checked.mask if seen is mask else mask).reshape(-1, full[-1])
+        return cls(**(vars(checked) | {"mask": mask}), flat=tuple(flat))
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Problems, and queries and samples of each."""
+        (*lead, m, _), n = self.queries.shape, self.samples.shape[-2]
+        return math.prod(lead), m, n
+
+    @property
+    def kind(self) -> str:
+        """Of the answers."""
+        return backend.on_card(*self.flat)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the means."""
+        return np.dtype(np.float32 if backend.all_single(*self.flat) else np.float64)
+
+    def problem(self, k: int) -> tuple[Problem, Any]:
+        """One of the problems, and its values."""
+        (_, m, n), (queries, samples, values) = self.sizes, self.flat
+        of_queries, of_samples = (slice(k * size, (k + 1) * size) for size in (m, n))
+        weight = self.sample_weight
+        check = Problem.check if self.kind == "numpy" else check_problem
+        problem = check(
+            queries[of_queries],
+            samples[of_samples],
+            self.kernel,
+            sample_weight=None if weight is None else weight.reshape(-1, n)[k],
+            mask=None if self.mask is None else self.mask[of_queries],
+        )
+        return problem, values[of_samples]
+
+    def end_to_end(self) -> Problem:
+        """All of them as one problem."""
+        (b, m, n), (queries, samples, _), weight = self.sizes, self.flat, self.sample_weight
+        return Problem(
+            queries,
+            samples,
+            self.kernel,
+            None if weight is None else weight.ravel(),
+            self.mask,
+            np.arange(b * m),
+            np.dtype(np.float32 if backend.all_single(queries, samples) else np.float64),
+            groups=Groups(self.lead, m, n, m, n, m),
+        )
+
+    def give_back(self, array: Any) -> Any:
+        """What was computed for all queries end to end, shape (b m, ...), as (*lead, m, ...) in the caller's kind."""
+        if self.kind == "numpy":
+            array = backend.give_back(array, "numpy").astype(np.float64, copy=False)
+        elif isinstance(array, np.ndarray):
+            array = array.astype(self.end_to_end().dtype)
+        shape = *self.queries.shape[:-1], *tuple(array.shape)[1:]
+        return backend.give_back(array, self.kind).reshape(shape)
+
+
+def _numbers(shape: tuple[int, ...]) -> np.ndarray:
+    """The number of each row, in all columns; no memory for the columns."""
+    rows = shape[:-1]
+    return np.broadcast_to(np.arange(math.prod(rows)).reshape(*rows, 1), shape)
+
+
+def _end_to_end(array: Any, name: str, numbers: np.ndarray, kind: str, *, allow_nan: bool) -> Any:
+    """The rows of an array of a card, (..., rows, columns), in the order of ``numbers``."""
+    columns = array.shape[len(array.shape) - 1]
+    whole = array.reshape(math.prod(tuple(array.shape)[:-1]), columns)
+    whole = check_array(whole, name, allow_nan=allow_nan)
+    rows = numbers[..., 0].ravel()
+    if len(rows) == len(whole):
+        return whole
+    taken = gather(whole, np.arange(columns), backend.as_device(whole).dtype.type, rows=rows)
+    return backend.give_back(taken, kind)
+
+
+def batch_mean(
+    batch: Batch, empty: str = "nan", *, prune: str | bool = "auto", warn: bool = True, **sizes: int
+) -> tuple[Any, Any]:
+    """Weighted means (*lead, m, p) and logarithms of the sums of the weights (*lead, m); ``prune`` changes nothing."""
+    check_option(empty, "empty", EMPTY)
+    check_prune(prune)
+    b, m, _ = batch.sizes
+    if of_coordinates(batch.kernel):
+        problem = batch.end_to_end()
+        means, log_sums = mean_or_nan(problem, batch.flat[2], sizes), log_sum(problem, **sizes)
+        lost = lost_rows(means)
+        left = np.unique(np.flatnonzero(lost) // m)
+        if left.size:
+            means = backend.give_back(means, "numpy").astype(np.float64)
+    else:
+        means, log_sums = np.empty((b * m, batch.values.shape[-1])), np.empty(b * m)
+        lost, left = np.zeros(0, dtype=bool), np.arange(b)
+    for k in left:
+        (problem, values), rows = batch.problem(k), slice(k * m, (k + 1) * m)
+        means[rows] = backend.to_host(mean(problem, values, empty, warn=False, **sizes))
+        if not of_coordinates(batch.kernel):
+            log_sums[rows] = backend.to_host(log_sum(problem, **sizes))
+    if left.size:
+        lost = np.isnan(means[:, 0])
+    if warn and lost.any():
+        first = np.unravel_index(np.argmax(lost), batch.queries.shape[:-1])
+        warnings.warn(
+            f"{lost.sum()} of {lost.size} queries have no sample with a positive weight "
+            f"(first: {tuple(map(int, first))}); their answer is NaN (empty={empty!r})",
+            EmptyNeighborhoodWarning,
+            stacklevel=3,
+        )
+    return batch.give_back(means), batch.give_back(log_sums)
+
+
+def batch_vjp(
+    batch: Batch,
+    cotangent: Any,
+    wrt: tuple[str, ...] = ARGUMENTS,
+    forward: tuple[Any, Any] | None = None,
+    **sizes: int,
+) -> LocalMeanGradient:
+    """The vector-Jacobian product; see :func:`locbook.engine.batch.batch_vjp`."""
+    b, m, _ = batch.sizes
+    slope = backend.to_host(cotangent).reshape(b * m, -1)
+    if forward is not None:
+        means, log_sums = map(backend.to_host, forward)
+        forward = means.reshape(slope.shape), log_sums.ravel()
+    whole, found = batch.end_to_end(), None
+    if of_coordinates(batch.kernel) and not np.isnan(slope).any():
+        forward = forward_of(whole, batch.flat[2], sizes) if forward is None else forward
+        if not np.isneginf(forward[1]).any():  # means that are limits want a closer look
+            found = vjp_on_host(whole, batch.flat[2], slope, wrt, forward, **sizes)
+    if found is None:
+        each = []
+        for k in range(b):
+            rows = slice(k * m, (k + 1) * m)
+            known = None if forward is None else tuple(part[rows] for part in forward)
+            each.append(vjp_on_host(*batch.problem(k), slope[rows], wrt, known, **sizes))
+        arrays = [
+            None if parts[0] is None else np.concatenate(parts) for parts in list(zip(*each, strict=True))[:4]
+        ]
+        kernel = each[0].kernel and tuple(
+            None if parts[0] is None else sum(parts[1:], parts[0])
+            for parts in zip(*(one.kernel for one in each), strict=True)
+        )
+        found = LocalMeanGradient(*arrays, kernel)
+    *arrays, kernel = found
+    parts = []
+    for array, (name, shape) in zip(arrays, batch.shapes.items(), strict=True):
+        if array is not None:
+            count = m if name == "queries" else batch.sizes[2]
+            array = _unstretch(array.reshape(*batch.lead, count, *array.shape[1:]), shape)
+        parts.append(array)
+    return give_back_gradient(LocalMeanGradient(*parts, kernel), whole, batch.flat[2])
