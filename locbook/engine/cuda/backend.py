@@ -20,9 +20,12 @@ import math
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from .. import parts
 
 cuda: Any = None
 libdevice: Any = None
@@ -43,6 +46,8 @@ else:
 
 #: Whether kernels run in Numba's simulator.
 SIMULATED = cuda is not None and os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
+#: Digests of what kernels are made from: an edit compiles anew.
+SOURCES = parts.SOURCES, parts.digest(*sorted(Path(__file__).parent.glob("*.py")))
 #: DLPack's number for memory of an NVIDIA card.
 DLPACK_CUDA = 2
 
@@ -77,8 +82,19 @@ def require() -> None:
 
 
 def kernel(function: Callable) -> Any:
-    """A kernel: what is launched on a grid. No fast-math: NaN, infinity and the order of sums keep their meaning."""
-    return cuda.jit(function)
+    """A kernel: what is launched on a grid. No fast-math: NaN, infinity and the order of sums keep their meaning.
+
+    It is kept on disk, where Numba keeps what it compiles for the processor. The key holds all that a kernel closes
+    over, pickled, hence the functions that it calls, a user's too; and here the sources of the engine.
+    """
+    if SIMULATED:
+        return cuda.jit(function)
+    try:
+        made = cuda.jit(function, cache=True)
+        made._cache._cache_file._source_stamp = made._cache._cache_file._source_stamp, *SOURCES
+    except (RuntimeError, AttributeError):  # no folder to write to; another version of numba-cuda
+        return cuda.jit(function)
+    return made
 
 
 def device(function: Callable) -> Any:
