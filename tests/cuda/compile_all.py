@@ -90,7 +90,7 @@ class Recorder:
 def type_of(value):
     assert not isinstance(value, np.ndarray) or isinstance(value, HostArray), "a host array would be copied"
     if isinstance(value, tuple):
-        return types.NamedTuple(tuple(map(type_of, value)), type(value))
+        return types.BaseTuple.from_types(tuple(map(type_of, value)), type(value))
     return typeof(np.asarray(value)) if isinstance(value, np.ndarray) else typeof(value)
 
 

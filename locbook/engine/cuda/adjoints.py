@@ -20,7 +20,7 @@ from ...kernels import metrics
 from .. import program as p
 from .backend import cuda, device, kernel, nearest_whole, trigonometry, type_of
 from .slopes import pull, slope
-from .sums import place_of
+from .sums import span_of
 from .weigh import Step, squared_distance
 
 
@@ -212,7 +212,7 @@ def of_own_weight(weight: Callable, T: type) -> Callable:
 @lru_cache(maxsize=512)
 def pairs_kernel(owed: Callable, column: Callable, width: int, by_sample: bool, T: type) -> Any:
     """Sums over the samples for each query, or over the queries for each sample: parts as of the other sums."""
-    zero, size, real, block_place = T(0), width, type_of(T), place_of()
+    zero, size, real, block_span = T(0), width, type_of(T), span_of()
 
     @kernel
     def pairs(queries, samples, data, given, first, last, span, part):
@@ -220,12 +220,12 @@ def pairs_kernel(owed: Callable, column: Callable, width: int, by_sample: bool, 
         far = cuda.local.array(size, real)
         m, n = queries.shape[1] // span.problems, samples.shape[0] // span.problems
         own, over = (n, m) if by_sample else (m, n)
-        problem, place = block_place(cuda.blockIdx.x, own, cuda.blockDim.x)
+        origin, place, begin, end = block_span(
+            span, own, over, cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockDim.x
+        )
         place += cuda.threadIdx.x
-        begin = problem * over + span.start + cuda.blockIdx.y * span.split
-        end = min(begin + span.split, problem * over + span.stop)
         if place < own:
-            place += problem * own
+            place += origin
             for c in range(size):
                 far[c] = zero
             for r0 in range(begin, end, 64):

@@ -26,7 +26,7 @@ from . import backend
 from .arrays import gather
 from .border import check_array, check_problem
 from .gradients import forward_of, give_back_gradient, vjp_on_host
-from .reductions import log_sum, lost_rows, mean, mean_or_nan
+from .reductions import given_back, log_sum, lost_rows, mean, mean_or_nan
 
 
 @dataclass(frozen=True)
@@ -137,12 +137,8 @@ class Batch(on_processor.Batch):
 
     def give_back(self, array: Any) -> Any:
         """What was computed for all queries end to end, shape (b m, ...), as (*lead, m, ...) in the caller's kind."""
-        if self.kind == "numpy":
-            array = backend.give_back(array, "numpy").astype(np.float64, copy=False)
-        elif isinstance(array, np.ndarray):
-            array = array.astype(self.end_to_end().dtype)
         shape = *self.queries.shape[:-1], *tuple(array.shape)[1:]
-        return backend.give_back(array, self.kind).reshape(shape)
+        return given_back(self.end_to_end(), array).reshape(shape)
 
 
 def _numbers(shape: tuple[int, ...]) -> np.ndarray:

@@ -124,6 +124,12 @@ def accumulate(
     return State(old, sums)
 
 
+def finish(made: Any, rows: Any, state: State, first: int, *given: Any) -> None:
+    """Launch a kernel that makes answers of the sums: a thread for each query and each column from ``first`` on."""
+    blocks, threads = grid(rows.size)
+    made[(blocks, max(1, state.sums.shape[1] - 1)), threads](rows, state.sums, first, *given)
+
+
 # -- programs --------------------------------------------------------------------------------------------------------
 
 

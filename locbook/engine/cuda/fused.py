@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ..scores import PRODUCT, SCALED
 from .backend import cuda, kernel, type_of
-from .sums import place_of
+from .sums import span_of
 
 #: Samples that a thread scores before it weighs them.
 AT_ONCE = 4
@@ -57,9 +57,9 @@ class Given(NamedTuple):
 def thread_kernel(kind: int, root: bool, d: int, p: int, queries_each: int, tile: int, T: type) -> Any:
     """Parts for ``d`` columns and ``p`` of values; ``queries_each`` of a thread, ``tile`` a multiple of AT_ONCE."""
     zero, nothing, lowest = T(0), T(-math.inf), T(-3e38)
-    exp2, real, block_place = math.exp2, type_of(T), place_of()
+    exp2, real, block_span = math.exp2, type_of(T), span_of()
     samples_in, values_in = (tile, d), (tile, max(p, 1))
-    own, scores, sums = (queries_each, d), (queries_each, AT_ONCE), (queries_each, p + 1)
+    mine, scores, sums = (queries_each, d), (queries_each, AT_ONCE), (queries_each, p + 1)
 
     @kernel
     def fused(given, first, span, part):
@@ -67,25 +67,25 @@ def thread_kernel(kind: int, root: bool, d: int, p: int, queries_each: int, tile
         xs = cuda.shared.array(samples_in, real)
         vs = cuda.shared.array(values_in, real)
         bs = cuda.shared.array(tile, real)
-        q = cuda.local.array(own, real)
+        q = cuda.local.array(mine, real)
         far = cuda.local.array(sums, real)
         near = cuda.local.array(sums, real)
         score = cuda.local.array(scores, real)
         top = cuda.local.array(queries_each, real)
         steep = cuda.local.array(queries_each, real)
         lane, threads = cuda.threadIdx.x, cuda.blockDim.x
-        each, n = rows.size // span.problems, samples.shape[0] // span.problems
-        problem, place = block_place(cuda.blockIdx.x, each, threads * queries_each)
+        own, n = rows.size // span.problems, samples.shape[0] // span.problems
+        origin, place, begin, end = block_span(
+            span, own, n, cuda.blockIdx.x, cuda.blockIdx.y, threads * queries_each
+        )
         place += lane
         for a in range(queries_each):
-            i = rows[problem * each + min(place + a * threads, each - 1)]
+            i = rows[origin + min(place + a * threads, own - 1)]
             steep[a], top[a] = slope[i], nothing
             for c in range(d):
                 q[a, c] = queries[i, c]
             for c in range(p + 1):
                 far[a, c] = zero
-        begin = problem * n + span.start + cuda.blockIdx.y * span.split
-        end = min(begin + span.split, problem * n + span.stop)
         for j0 in range(begin, end, tile):
             count = min(tile, end - j0)
             cuda.syncthreads()
@@ -137,8 +137,8 @@ def thread_kernel(kind: int, root: bool, d: int, p: int, queries_each: int, tile
                 for c in range(p + 1):
                     far[a, c] += near[a, c]
         for a in range(queries_each):
-            if place + a * threads < each:
-                i = problem * each + place + a * threads
+            if place + a * threads < own:
+                i = origin + place + a * threads
                 part.shift[cuda.blockIdx.y, i] = top[a]
                 part.total[cuda.blockIdx.y, i] = far[a, 0]
                 for c in range(p):
@@ -155,7 +155,7 @@ def block_kernel(kind: int, root: bool, p: int, side: int, each: int, T: type) -
     the largest of each query; weights; their sums.
     """
     zero, nothing, lowest = T(0), T(-math.inf), T(-3e38)
-    exp2, real, block_place = math.exp2, type_of(T), place_of()
+    exp2, real, block_span = math.exp2, type_of(T), span_of()
     edge, threads = side * each, side * side
     per_row = threads // edge  # threads that share a row when it is summed up
     length, columns = edge // per_row, max(p // side, 1)
@@ -178,15 +178,13 @@ def block_kernel(kind: int, root: bool, p: int, side: int, each: int, T: type) -
         lane, d = cuda.threadIdx.x, queries.shape[1]
         tx, ty, row, piece = lane % side, lane // side, lane % edge, lane // edge * length
         own, n = rows.size // span.problems, samples.shape[0] // span.problems
-        problem, block = block_place(cuda.blockIdx.x, own, edge)
+        origin, block, begin, end = block_span(span, own, n, cuda.blockIdx.x, cuda.blockIdx.y, edge)
         sum_of_weights = zero
         for a in range(each):
             for k in range(columns):
                 far[a, k] = zero
         if lane < edge:
             tops[lane] = nothing
-        begin = problem * n + span.start + cuda.blockIdx.y * span.split
-        end = min(begin + span.split, problem * n + span.stop)
         for j0 in range(begin, end, edge):
             for a in range(each):
                 for b in range(each):
@@ -195,7 +193,7 @@ def block_kernel(kind: int, root: bool, p: int, side: int, each: int, T: type) -
                 cuda.syncthreads()
                 for e in range(lane, edge * SLICE, threads):
                     r, c = e // SLICE, c0 + e % SLICE
-                    i = rows[problem * own + min(block + r, own - 1)]
+                    i = rows[origin + min(block + r, own - 1)]
                     qs[e % SLICE, r] = zero
                     xs[e % SLICE, r] = zero
                     if c < d:
@@ -219,7 +217,7 @@ def block_kernel(kind: int, root: bool, p: int, side: int, each: int, T: type) -
                 c, j = min(first + e % p, values.shape[1] - 1), j0 + e // p
                 vs[e // p, e % p] = values[j, c] if j < end else zero
             for a in range(each):
-                i = rows[problem * own + min(block + ty * each + a, own - 1)]
+                i = rows[origin + min(block + ty * each + a, own - 1)]
                 for b in range(each):
                     j = j0 + tx + side * b
                     s = T(math.sqrt(score[a, b])) if root else score[a, b]
@@ -265,12 +263,12 @@ def block_kernel(kind: int, root: bool, p: int, side: int, each: int, T: type) -
                     weights += parts[k, lane]
                 sum_of_weights = sum_of_weights * fades[lane] + weights
         if lane < edge and block + lane < own:
-            part.shift[cuda.blockIdx.y, problem * own + block + lane] = tops[lane]
-            part.total[cuda.blockIdx.y, problem * own + block + lane] = sum_of_weights
+            part.shift[cuda.blockIdx.y, origin + block + lane] = tops[lane]
+            part.total[cuda.blockIdx.y, origin + block + lane] = sum_of_weights
         for a in range(each):
             place = block + ty * each + a
             for k in range(columns):
                 if place < own and tx + side * k < part.sums.shape[1]:
-                    part.sums[cuda.blockIdx.y, tx + side * k, problem * own + place] = far[a, k]
+                    part.sums[cuda.blockIdx.y, tx + side * k, origin + place] = far[a, k]
 
     return fused

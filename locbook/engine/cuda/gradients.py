@@ -45,9 +45,9 @@ from .adjoints import (
     pairs_kernel,
     whole,
 )
-from .arrays import gather, grid, lengths, on_host, problems_of, shifted
+from .arrays import gather, lengths, on_host, problems_of, shifted
 from .backend import cuda
-from .driver import Loaded, Sizes, accumulate, load, precision, threads_of
+from .driver import Loaded, Sizes, accumulate, finish, load, precision, threads_of
 from .reductions import log_sum, mean_or_nan, scales
 from .sums import Part, Span, raw_kernel
 from .weigh import cofactor, leaf_weight
@@ -72,7 +72,6 @@ class _Pairs:
         rows, over = (self.n, self.m) if by_sample else (self.m, self.n)
         threads = threads_of(rows, self.problems, sizes)
         out, everyone = cuda.device_array((rows, width), T), backend.as_device(np.arange(rows))
-        finish_blocks, finish_threads = grid(rows)
 
         def launch(made: Any, first: int, blocks: tuple, span: Span, part: Part) -> None:
             given = loaded.queries, loaded.samples, loaded.data, self.given, first, width - 1
@@ -82,8 +81,7 @@ class _Pairs:
             columns = min(panel, width - first)
             some = partial(launch, pairs_kernel(owed, column, columns, by_sample, T), first)
             state = accumulate(some, over, rows, columns, threads, T, sizes, problems=self.problems)
-            finish = raw_kernel(T)[(finish_blocks, columns), finish_threads]
-            finish(everyone, state.sums, first, out, self.bad)
+            finish(raw_kernel(T), everyone, state, first, out, self.bad)
         return out.copy_to_host().astype(np.float64) * self.unit
 
 

@@ -31,7 +31,7 @@ from ..reductions import (
 from . import backend
 from .arrays import column_ranges, gather, grid, on_host, problems_of, shifted
 from .backend import cuda
-from .driver import Run, load, parts_of, score_plan, tile_of
+from .driver import Run, finish, load, parts_of, score_plan, tile_of
 from .order import (
     dense_kernel,
     distance_kernel,
@@ -59,8 +59,7 @@ def _terms(T: type, **given: Any) -> Terms:
     """Terms on the card; what is not given is not read."""
     integers, numbers = np.zeros(1, np.int64), np.zeros((1, 1), T)
     nothing = dict.fromkeys(("values", "queries", "samples"), numbers)
-    nothing |= {"labels": integers}
-    nothing |= {"factors": integers[None], "outputs": integers}
+    nothing |= {"labels": integers, "factors": integers[None], "outputs": integers}
     return Terms(**{name: backend.as_device(array) for name, array in (nothing | given).items()})
 
 
@@ -76,27 +75,23 @@ def _filled(
     problem: Problem, answer: Any, empty: str, again: Callable[[Problem], np.ndarray], *, warn: bool = True
 ) -> Any:
     """The answer in the queries' kind, rows without a neighbour filled by the policy; they are NaN before."""
-    kind = backend.on_card(problem.queries, problem.samples)
     lost = lost_rows(answer)
-    if kind == "numpy" or not lost.any():
-        if kind == "numpy":
-            return fill_empty(problem, lost, empty, again, answer, warn=warn)
-        return backend.give_back(answer, kind)
-    host = fill_empty(
-        on_host(problem), lost, empty, again, answer.copy_to_host().astype(np.float64), warn=warn
-    )
-    return backend.give_back(host.astype(problem.dtype), kind)
+    if not lost.any():
+        return given_back(problem, answer)
+    host = backend.give_back(answer, "numpy").astype(np.float64, copy=False)
+    return given_back(problem, fill_empty(on_host(problem), lost, empty, again, host, warn=warn))
+
+
+def given_back(problem: Problem, answer: Any) -> Any:
+    """In the kind of the problem: NumPy callers get float64, as from the processor, others the problem's precision."""
+    kind = backend.on_card(problem.queries, problem.samples)
+    if kind == "numpy":
+        return backend.give_back(answer, kind).astype(np.float64, copy=False)
+    return backend.give_back(answer.astype(problem.dtype) if isinstance(answer, np.ndarray) else answer, kind)
 
 
 def _out(problem: Problem, *shape: int) -> Any:
     return cuda.device_array(shape, problem.dtype)
-
-
-def _host(answer: Any, problem: Problem) -> Any:
-    """NumPy callers get float64, as from the processor."""
-    if backend.on_card(problem.queries, problem.samples) != "numpy":
-        return answer
-    return answer.copy_to_host().astype(np.float64)
 
 
 def log_sum(problem: Problem, **sizes: int) -> Any:
@@ -104,15 +99,13 @@ def log_sum(problem: Problem, **sizes: int) -> Any:
     run = Run(problem, sizes)
     out = _out(problem, len(problem.queries))
     for rows, state, _, T in run.states(None, 0, _terms):
-        finish = log_kernel(T)[grid(rows.size)]
-        finish(rows, state.shift, state.sums, T(run.base), T(run.offset), out, run.bad)
+        scale = state.shift, state.sums, T(run.base), T(run.offset)
+        log_kernel(T)[grid(rows.size)](rows, *scale, out, run.bad)
     run.check()
-    answer = _host(out, problem)
-    if isinstance(answer, np.ndarray):
-        if problem.kernel.full_support and np.isneginf(answer).any():
-            check_range(problem)
-        return answer
-    return backend.give_back(answer, backend.on_card(problem.queries, problem.samples))
+    answer = given_back(problem, out)
+    if isinstance(answer, np.ndarray) and problem.kernel.full_support and np.isneginf(answer).any():
+        check_range(problem)
+    return answer
 
 
 def mean(problem: Problem, values: Any, empty: str = "nan", *, warn: bool = True, **sizes: int) -> Any:
@@ -122,8 +115,7 @@ def mean(problem: Problem, values: Any, empty: str = "nan", *, warn: bool = True
     def again(few: Problem) -> np.ndarray:
         return backend.give_back(mean_or_nan(few, values, sizes), "numpy").astype(np.float64)
 
-    answer = _host(mean_or_nan(problem, values, sizes), problem)
-    return _filled(problem, answer, empty, again, warn=warn)
+    return _filled(problem, mean_or_nan(problem, values, sizes), empty, again, warn=warn)
 
 
 def mean_or_nan(problem: Problem, values: Any, sizes: dict[str, int]) -> Any:
@@ -141,9 +133,7 @@ def mean_or_nan(problem: Problem, values: Any, sizes: dict[str, int]) -> Any:
 
     for rows, state, first, T in run.states(value_term, p, terms):
         limits = (backend.as_device(a.astype(T)) for a in (middle, low / unit, high / unit, unit))
-        blocks, threads = grid(rows.size)
-        width = state.sums.shape[1] - 1
-        mean_kernel(T)[(blocks, max(1, width)), threads](rows, state.sums, first, *limits, out, run.bad)
+        finish(mean_kernel(T), rows, state, first, *limits, out, run.bad)
     run.check()
     return out
 
@@ -195,17 +185,15 @@ def classes(problem: Problem, labels: Any, n_classes: int, empty: str = "nan", *
         run = Run(problem, sizes, steps=True)
         out = _out(problem, len(problem.queries), n_classes)
         for rows, state, first, T in run.states(class_term, n_classes, lambda T: _terms(T, labels=codes)):
-            blocks, threads = grid(rows.size)
             limits = (backend.as_device(a.astype(T)[None]) for a in ends)
-            width = state.sums.shape[1] - 1
-            mean_kernel(T)[(blocks, width), threads](rows, state.sums, first, *limits, out, run.bad)
+            finish(mean_kernel(T), rows, state, first, *limits, out, run.bad)
         run.check()
         return out
 
     def again(few: Problem) -> np.ndarray:
         return shares(few).copy_to_host().astype(np.float64)
 
-    return _filled(problem, _host(shares(problem), problem), empty, again)
+    return _filled(problem, shares(problem), empty, again)
 
 
 def moments(problem: Problem, values: Any, degree: int = 1, **sizes: int) -> Moments:
@@ -230,9 +218,7 @@ def moments(problem: Problem, values: Any, degree: int = 1, **sizes: int) -> Mom
     out = cuda.device_array((len(problem.queries), len(factors)), np.float64)
     shift = np.empty(len(problem.queries))
     for rows, state, start, T in run.states(monomial_term, len(factors), lambda T: terms):
-        blocks, threads = grid(rows.size)
-        width = state.sums.shape[1] - 1
-        raw_kernel(T)[(blocks, width), threads](rows, state.sums, start, out, run.bad)
+        finish(raw_kernel(T), rows, state, start, out, run.bad)
         shift[rows.copy_to_host()] = state.shift.copy_to_host()
     run.check()
     sums = out.copy_to_host()
@@ -296,8 +282,7 @@ def quantile(problem: Problem, values: Any, levels: np.ndarray, empty: str = "na
     answer = one(problem)
     lost = np.isnan(answer).any(axis=(1, 2))
     answer = fill_empty(on_host(problem) if lost.any() else problem, lost, empty, one, answer)
-    kind = backend.on_card(problem.queries, problem.samples)
-    return answer if kind == "numpy" else backend.give_back(answer.astype(problem.dtype), kind)
+    return given_back(problem, answer)
 
 
 def _sums_once(run: Run, loaded: Any) -> Any:
@@ -410,16 +395,12 @@ def normalized_weights(problem: Problem, empty: str = "nan", *, warn: bool = Tru
     host = on_host(problem)
     answer = normalized(problem)
     answer = fill_empty(host, np.isnan(answer[:, 0]), empty, normalized, answer, warn=warn)
-    answer = np.nan_to_num(answer, copy=False, nan=0.0)
-    kind = backend.on_card(problem.queries, problem.samples)
-    return answer if kind == "numpy" else backend.give_back(answer.astype(problem.dtype), kind)
+    return given_back(problem, np.nan_to_num(answer, copy=False, nan=0.0))
 
 
 def self_weights(problem: Problem, **sizes: int) -> Any:
     """Share of its own weight in each sample's neighbourhood; queries are the samples. NaN where it is empty."""
-    answer = _shares(problem, sizes, own=True)[:, 0]
-    kind = backend.on_card(problem.queries, problem.samples)
-    return answer if kind == "numpy" else backend.give_back(answer.astype(problem.dtype), kind)
+    return given_back(problem, _shares(problem, sizes, own=True)[:, 0])
 
 
 def _shares(problem: Problem, sizes: dict[str, int], *, own: bool) -> np.ndarray:

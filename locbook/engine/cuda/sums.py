@@ -110,16 +110,21 @@ def monomial_term(T: type) -> Callable:
 
 
 @lru_cache
-def place_of() -> Callable:
-    """Of a block: the problem that it works for, and where its first query stands among the problem's."""
+def span_of() -> Callable:
+    """What a block does, of ``own`` queries and ``n`` samples that each problem has.
+
+    Where the queries of its problem begin, where its first query stands among them, its first sample and its last.
+    """
 
     @device
-    def place_of(block, each, per_block):
-        blocks = (each - 1) // per_block + 1
-        problem = block // blocks
-        return problem, (block - problem * blocks) * per_block
+    def span_of(span, own, n, x, y, per_block):
+        blocks = (own - 1) // per_block + 1
+        problem = x // blocks
+        begin = problem * n + span.start + y * span.split
+        end = min(begin + span.split, problem * n + span.stop)
+        return problem * own, (x - problem * blocks) * per_block, begin, end
 
-    return place_of
+    return span_of
 
 
 @lru_cache(maxsize=256)
@@ -132,21 +137,21 @@ def sums_kernel(
     """
     zero, nothing, infinity = T(0), T(-math.inf) if log else T(0), T(math.inf)
     step, room = tile if tile else 64, (max(tile, 1), columns if tile else 1)
-    real, size, block_place = type_of(T), width + 1, place_of()
+    real, size, block_span = type_of(T), width + 1, span_of()
 
     @kernel
     def sums(rows, queries, samples, data, bias, terms, first, span, part, bad):
         near = cuda.local.array(size, real)
         far = cuda.local.array(size, real)
         shared = cuda.shared.array(room, real)
-        each, n = rows.size // span.problems, samples.shape[0] // span.problems
-        problem, place = block_place(cuda.blockIdx.x, each, cuda.blockDim.x)
+        own, n = rows.size // span.problems, samples.shape[0] // span.problems
+        origin, place, begin, end = block_span(
+            span, own, n, cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockDim.x
+        )
         place += cuda.threadIdx.x
-        busy = place < each
-        place = problem * each + min(place, each - 1)  # all threads load tiles, those without a query too
+        busy = place < own
+        place = origin + min(place, own - 1)  # all threads load tiles, those without a query too
         i = rows[place]
-        begin = problem * n + span.start + cuda.blockIdx.y * span.split
-        end = min(begin + span.split, problem * n + span.stop)
         top = nothing
         for c in range(size):
             far[c] = zero
