@@ -19,7 +19,7 @@ from types import SimpleNamespace
 import numpy as np
 from cuda.bindings import nvjitlink
 from numba import njit
-from numba.cuda import compiler, types
+from numba.cuda import compiler, dispatcher, types
 from numba.cuda.typing.typeof import typeof
 
 import locbook as lb
@@ -110,6 +110,8 @@ def on_host(array, *_):
 
 def record():
     """Launch everything, on few numbers."""
+    # device functions are compiled apart, for the card that is there
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=GENERATIONS[0])
     backend.kernel = Recorder
     backend.require = lambda: None
     backend.cuda.to_device = on_host

