@@ -135,6 +135,8 @@ def local_mean_vjp(
     found = here.mean_vjp(problem, columns, slope, wrt, known)
     if found.values is not None:
         found = found._replace(values=found.values.reshape(of_values))
+    if not isinstance(columns, np.ndarray):  # of a card, in its precision already
+        return found
     return _cast(found, np.float32 if problem.dtype == columns.dtype == np.float32 else np.float64)
 
 

@@ -106,6 +106,8 @@ def give_back_gradient(found: LocalMeanGradient, problem: Problem, values: Any) 
     kind, (*arrays, kernel) = backend.on_card(problem.queries, problem.samples), found
     dtype = np.float32 if kind != "numpy" and _is_single(problem, values) else np.float64
     parts = [a if a is None else backend.give_back(a.astype(dtype, copy=False), kind) for a in arrays]
+    if kernel is not None:  # small, and of the host as the kernel's parameters are
+        kernel = tuple(k.astype(dtype, copy=False) if isinstance(k, np.ndarray) else k for k in kernel)
     return LocalMeanGradient(*parts, kernel)
 
 

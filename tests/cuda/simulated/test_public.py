@@ -50,6 +50,13 @@ def test_gradients_of_arrays_of_the_card(values, monkeypatch):
     for a, b in zip(found[:4], theirs[:4], strict=True):
         assert a.shape == b.shape
         np.testing.assert_allclose(np.asarray(a), b, atol=1e-10)
+    forward = lb.local_mean(*on_card[1:], KERNEL, device="cuda", return_log_sum=True)
+    again = lb.local_mean_vjp(*on_card, KERNEL, device="cuda", forward=forward)
+    np.testing.assert_allclose(np.asarray(again.queries), theirs.queries, atol=1e-10)
+    with pytest.raises(ValueError, match=r"forward\[1\] must hold one log-sum"):
+        lb.local_mean_vjp(*on_card, KERNEL, device="cuda", forward=(forward[0], forward[1][:5]))
+    single = [numba_cuda.to_device(np.ascontiguousarray(a, dtype=np.float32)) for a in (slope, Q, X, values)]
+    assert lb.local_mean_vjp(*single, lb.gaussian([0.7, 0.9]), device="cuda").queries.dtype == np.float32
     with pytest.raises(ValueError, match="cotangent must have the shape"):
         lb.local_mean_vjp(on_card[0][:5], *on_card[1:], KERNEL, device="cuda")
 
