@@ -4,8 +4,8 @@ r"""One engine: streamed, kernel-weighted reductions over samples.
 Whoever follows the Gaussian local mean alone reads ``weights`` of a radial kernel, ``profile_weights`` and ``mean`` in
 ``reference``, ``mean``, ``mean_and_log_sum`` and ``_sums`` in ``reductions``, and ``panels``. There the path forks.
 On a processor without vectors: the top of ``parts``, ``evaluate`` in ``program``, ``profile_address`` in ``named``,
-``visit`` and ``_mean`` in ``sweep``. Else, which is the rule: ``as_product``, ``stream`` and ``_sums`` in ``leaf``
-(where ``pruned`` and ``groups`` are None, and nothing is ``prepared``), ``weigh_plain`` in ``fused``,
+``visit`` and ``_mean`` in ``sweep``. Else, which is the rule: ``as_product`` in ``leaf``, ``stream`` and ``_sums`` in
+``stream`` (where ``pruned`` and ``groups`` are None, and nothing is ``prepared``), ``weigh_plain`` in ``fused``,
 ``fused_sweep``; and last, how vectors do it: the top of ``vectors``, ``exponential``, ``exp2`` in ``vectors``, in
 ``scores`` the loop ``score_columns`` beside ``scores_plain``, in ``fused`` at last ``_weigh`` beside ``weigh_plain``.
 
@@ -35,7 +35,8 @@ file                what it is for
 ``values``          weights times values, where there are many columns of them
 ``moments``         the moments of local lines, in few columns
 ``fused_sweep``     the loop around ``fused``: running maximum, sums in float64 between tiles
-``leaf``            which kernels go this way; float32 where it holds, else float64
+``leaf``            which kernels go this way
+``stream``          their sums, chunk by chunk; float32 where it holds, else float64
 ..                  *leaving samples out: the same answer from fewer distances*
 ``pruning``         boxes around panels, and what cannot be in reach of them; the cost model
 ``reach``           how far a kernel reaches, and whether it pays

@@ -32,24 +32,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.bandwidth import VaryingBandwidth
-from .fused import weigh_address
-from .leaf import (
-    FLOAT32_ERROR,
-    LOG2_E,
-    Leaf,
-    around_middle,
-    as_product,
-    fits_float32,
-    float32_error,
-    rows_of,
-    rule_of,
-)
+from .fused import LOG2_E, weigh_address
+from .leaf import Leaf, as_product, rows_of, rule_of
 from .panels import PANEL, pack, pack_rows, unpack
 from .parts import call, jit
 from .pool import run_tasks
 from .problem import Problem
 from .reach import coordinates, some_columns
 from .scores import PRODUCT, scores_address
+from .stream import FLOAT32_ERROR, around_middle, fits_float32, float32_error
 from .terms import ALL, NOBODY, SOME, prepare_address
 from .values import sample_sums_address, values_address
 from .vectors import ENABLED, ROWS, VALUE_ROWS, VECTOR_BYTES

@@ -33,12 +33,13 @@ from ..kernels.metrics import EUCLIDEAN, Metric, as_metric
 from . import sweep as s
 from .compact import sum_compact
 from .driver import check_overflow, make_state, run
-from .leaf import as_product, moderate, stream
+from .leaf import as_product, moderate
 from .nearest import find_nearest, sievable
 from .plan import NearestKernel, make_plan, make_score_plan
 from .pool import run_tasks, split
 from .problem import Problem
 from .reach import Order, nearest_reach, put_in_order, support_of
+from .stream import stream
 from .vectors import ENABLED
 from .whitening import whiten
 

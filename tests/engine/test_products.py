@@ -7,9 +7,10 @@ from numba import njit
 import locbook as lb
 from locbook import engine
 from locbook.engine import reference, terms, vectors
-from locbook.engine.leaf import as_leaf, as_product, rows_of, rule_of, stream
+from locbook.engine.leaf import as_leaf, as_product, rows_of, rule_of
 from locbook.engine.panels import PANEL
 from locbook.engine.scores import LOG_WEIGHT, WEIGHT
+from locbook.engine.stream import stream
 from locbook.engine.vectors import ROWS
 
 pytestmark = pytest.mark.skipif(not vectors.ENABLED, reason="without vectors there is no fused path")

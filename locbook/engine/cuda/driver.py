@@ -16,10 +16,12 @@ import numpy as np
 from ...kernels.metrics import Metric
 from .. import program as p
 from ..driver import multiplicities
-from ..leaf import FLOAT32_ERROR, LOG2_E, as_leaf, fits_float32, float32_error
+from ..fused import LOG2_E
+from ..leaf import as_leaf
 from ..plan import Plan, make_plan, make_score_plan
 from ..problem import Problem
 from ..scores import DISTANCE, PRODUCT
+from ..stream import FLOAT32_ERROR, fits_float32, float32_error
 from ..sweep import MEAN, TOP
 from . import backend, fused
 from .arrays import for_planning, gather, grid, lengths, load_data, moderate, problems_of

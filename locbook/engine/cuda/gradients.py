@@ -20,6 +20,7 @@ from ...kernels.base import Kernel, SoftmaxKernel
 from .. import backward as g
 from .. import program as p
 from ..driver import multiplicities
+from ..fused import LOG2_E
 from ..gradients import (
     ARGUMENTS,
     LocalMeanGradient,
@@ -27,9 +28,9 @@ from ..gradients import (
     known_cotangent,
     through_program,
 )
-from ..leaf import FLOAT32_ERROR, LOG2_E, float32_error
 from ..plan import Plan
 from ..problem import Problem
+from ..stream import FLOAT32_ERROR, float32_error
 from ..sweep import SUM
 from . import backend
 from .adjoints import (
