@@ -11,16 +11,16 @@ weight, or its logarithm, as its twin in :mod:`locbook.kernels.profiles`.
 
 from __future__ import annotations
 
-import builtins
 import math
 from collections.abc import Callable
-from types import CellType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from ...kernels import metrics, profiles
 from ...kernels.logarithm import log1p
+from ..user import rebuilt
 from .backend import device, nearest_whole, trigonometry
 
 
@@ -284,7 +284,11 @@ def specialise(function: Any, T: type, _seen: dict | None = None) -> Callable:
         return _MATH.get(function, function) if callable(function) else function
     if function not in seen:
         seen[function] = None  # recursion ends here
-        seen[function] = device(_rebuilt(function, lambda value: _converted(value, T, seen)))
+
+        def convert(value: Any) -> Any:
+            return _converted(value, T, seen)
+
+        seen[function] = device(rebuilt(function, convert, convert))
     return seen[function]
 
 
@@ -304,20 +308,3 @@ def _converted(value: Any, T: type, seen: dict) -> Any:
     if isinstance(value, np.ufunc):
         return _MATH.get(value, value)
     return value
-
-
-def _rebuilt(function: FunctionType, convert: Callable[[Any], Any]) -> FunctionType:
-    code = function.__code__
-    names = {
-        name: convert(function.__globals__[name]) for name in code.co_names if name in function.__globals__
-    }
-    cells = tuple(CellType(convert(cell.cell_contents)) for cell in function.__closure__ or ())
-    rebuilt = FunctionType(
-        code.replace(co_consts=tuple(convert(value) for value in code.co_consts)),
-        {"__builtins__": builtins, **names},
-        function.__name__,
-        function.__defaults__,
-        cells,
-    )
-    rebuilt.__module__ = function.__module__
-    return rebuilt
