@@ -1,4 +1,4 @@
-"""Long processes that run beside the other tests, one after the other; the tests that wait for them come last."""
+"""Long processes that run beside the other tests, two at a time; the tests that wait for them come last."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-_ONE = ThreadPoolExecutor(1)
+_TWO = ThreadPoolExecutor(2)
 
 
 def run(*arguments, python=sys.executable, without=(), **environment):
@@ -28,4 +28,4 @@ def run(*arguments, python=sys.executable, without=(), **environment):
 
 def begin(*arguments, **options):
     """The same, when its turn comes; its ``result()`` waits."""
-    return _ONE.submit(run, *arguments, **options)
+    return _TWO.submit(run, *arguments, **options)

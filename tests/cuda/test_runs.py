@@ -30,8 +30,9 @@ begin = partial(background.begin, python=PYTHON, without=("NUMBA_ENABLE_CUDASIM"
 def runs():
     """The long processes, beside all other tests (``tests/conftest.py`` begins them)."""
     simulator = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/cuda/simulated")
-    compiler = ("-W", "ignore", "-m", "tests.cuda.compile_all", "0", "1")
-    return begin(*simulator, NUMBA_ENABLE_CUDASIM="1"), begin(*compiler)
+    compiler = ("-W", "ignore", "-m", "tests.cuda.compile_all")
+    halves = [begin(*compiler, half, "2") for half in "01"]
+    return begin(*simulator, NUMBA_ENABLE_CUDASIM="1"), *halves
 
 
 @needs_numba_cuda
@@ -44,9 +45,12 @@ def test_in_the_simulator():
 @pytest.fixture(scope="module")
 def compiled():
     """What the compiler says of every kernel."""
-    ended = runs()[1].result()
-    assert ended.returncode == 0, ended.stdout
-    return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+    lines = []
+    for half in runs()[1:]:
+        ended = half.result()
+        assert ended.returncode == 0, ended.stdout
+        lines += [line for line in ended.stdout.splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in lines]
 
 
 @needs_numba_cuda
