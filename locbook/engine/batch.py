@@ -288,7 +288,7 @@ def batch_vjp(
     *arrays, kernel = found
     shapes = batch.shapes.values()
     return LocalMeanGradient(
-        *(None if a is None else _unstretch(a, shape) for a, shape in zip(arrays, shapes, strict=True)),
+        *(None if a is None else unstretch(a, shape) for a, shape in zip(arrays, shapes, strict=True)),
         kernel,
     )
 
@@ -318,7 +318,7 @@ def _vjp_end_to_end(
     )
 
 
-def _unstretch(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def unstretch(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Sums over the axes that were stretched."""
     array = array.sum(axis=tuple(range(array.ndim - len(shape))))
     stretched = tuple(k for k, size in enumerate(shape) if size == 1 and array.shape[k] != 1)

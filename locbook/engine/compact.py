@@ -71,7 +71,7 @@ def make_grid(points: np.ndarray, reach: float) -> Grid | None:
 
 
 @inner
-def _cell(grid, k, x):
+def cell_of(grid, k, x):
     return int(min(max((x - grid.low[k]) * grid.inverse, 0.0), grid.counts[k] - 1.0))
 
 
@@ -93,7 +93,7 @@ def sort_into(grid, points):
     for i in range(n):
         cell = 0
         for k in range(grid.counts.size):
-            cell = cell * grid.counts[k] + _cell(grid, k, points[i, grid.columns[k]])
+            cell = cell * grid.counts[k] + cell_of(grid, k, points[i, grid.columns[k]])
         cell_of[i] = cell
         starts[cell] += 1
     at = 0
@@ -167,7 +167,7 @@ def compact_sweep(
         wide = math.sqrt(limit) * (1.0 + 1e-14)
         for k in range(last + 1):
             x = q[grid.columns[k]]
-            first[k], final[k] = _cell(grid, k, x - wide), _cell(grid, k, x + wide)
+            first[k], final[k] = cell_of(grid, k, x - wide), cell_of(grid, k, x + wide)
             at[k] = first[k]
         count, k = 0, last
         while k >= 0:

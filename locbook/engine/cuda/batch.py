@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._validation import check_option
 from .. import batch as on_processor
-from ..batch import _unstretch, of_coordinates
+from ..batch import of_coordinates, unstretch
 from ..gradients import ARGUMENTS, LocalMeanGradient
 from ..problem import Groups, Problem
 from ..reach import check_prune
@@ -231,6 +231,6 @@ def batch_vjp(
     for array, (name, shape) in zip(arrays, batch.shapes.items(), strict=True):
         if array is not None:
             count = m if name == "queries" else batch.sizes[2]
-            array = _unstretch(array.reshape(*batch.lead, count, *array.shape[1:]), shape)
+            array = unstretch(array.reshape(*batch.lead, count, *array.shape[1:]), shape)
         parts.append(array)
     return give_back_gradient(LocalMeanGradient(*parts, kernel), whole, batch.flat[2])
