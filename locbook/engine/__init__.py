@@ -3,11 +3,24 @@ r"""One engine: streamed, kernel-weighted reductions over samples.
 **How to read it.** For every few queries and every tile of samples: score, weight, add up. The files in this order.
 Whoever follows the Gaussian local mean alone reads ``weights`` of a radial kernel, ``profile_weights`` and ``mean`` in
 ``reference``, ``mean``, ``mean_and_log_sum`` and ``_sums`` in ``reductions``, and ``panels``. There the path forks.
-On a processor without vectors: the top of ``parts``, ``evaluate`` in ``program``, ``profile_address`` in ``named``,
-``visit`` and ``_mean`` in ``sweep``. Else, which is the rule: ``as_product`` in ``leaf``, ``stream`` and ``_sums`` in
-``stream`` (where ``pruned`` and ``groups`` are None, and nothing is ``prepared``), ``weigh_plain`` in ``fused``,
-``fused_sweep``; and last, how vectors do it: the top of ``vectors``, ``exponential``, ``exp2`` in ``vectors``, in
-``scores`` the loop ``score_columns`` beside ``scores_plain``, in ``fused`` at last ``_weigh`` beside ``weigh_plain``.
+On a processor without vectors: the top of ``parts``, ``run`` in ``driver``, ``evaluate``, ``measure`` and ``weigh`` in
+``program``, ``metric_address`` and ``profile_address`` in ``named``, ``euclidean_row`` in ``kernels.metrics``,
+``visit``, ``_to_weights`` and ``_mean`` in ``sweep``. Else, which is the rule: ``as_product`` in ``leaf``, ``stream``
+and ``_sums`` in ``stream`` (read it for ``prune=False``: ``pruned`` and ``groups`` are None, nothing is
+``prepared``), ``weigh_plain`` in ``fused``, ``fused_sweep``; and last, how vectors do it: the top of ``vectors``,
+``exponential``, ``exp2`` in ``vectors``, in ``scores`` the loop ``score_columns`` beside ``scores_plain``, in ``fused``
+at last ``_weigh`` beside ``weigh_plain``.
+
+**Other ways**, each from where it leaves the first one.
+
+- *Causal attention*: ``_parts_of``, ``_alone``, ``rule_of`` and ``rows_of`` in ``leaf`` (softmax is the leaf, the arrow
+  of time a limit), ``_visible`` and ``_look`` in ``terms``, then ``samples.prepare`` in ``fused_sweep`` and ``limited``
+  in ``fused``.
+- *A user's profile*: ``_term_of`` in ``leaf``, ``_profile`` in ``user``, ``_multiply_terms`` in ``terms``, then the
+  kinds WEIGHT and LOG_WEIGHT in ``weigh_plain``.
+- *Mahalanobis*: ``whiten``, which ``mean_and_log_sum`` calls; from there on the kernel is a Euclidean one.
+- *The k nearest*: ``nearest`` and ``top`` in ``reductions``, ``find_nearest`` and ``nearest_in_cells`` in ``nearest``.
+  The kernel ``knn`` asks ``top`` first (``_k_nearest`` in ``plan``); its sums go by the program.
 
 ==================  ================================================================================================
 file                what it is for
@@ -65,7 +78,7 @@ bandwidths wrong by :math:`(d + 8)\,\kappa\,u\,(r + E)`, E the distance of the f
 :math:`\varepsilon_i = 2 p_i\,|\Delta t_i|`,
 
 - a local mean is within :math:`\min(R, \sum_i \varepsilon_i |y_i - y|) + (16 + 2\sqrt n)\,u \sum_i p_i |y_i| + F R` and
-  two units in the last place, and never beyond the values that take part;
+  two units in the last place, and never beyond the values that some query sees;
 - a log-density is within :math:`\sum_i \varepsilon_i + (16 + 2\sqrt n)\,u + (F + 8u)(1 + S)` and one unit in the last
   place, S the sum of the magnitudes of what is added up;
 - a distance is within :math:`(d/2 + 4)\,u` of itself down to 1e-153, below which squares underflow.
@@ -78,7 +91,9 @@ are refused where a square overflows. ``tests/engine/exact.py`` states these bou
 
 **Same bits.** An answer is the same to the bit for any number of threads and any block of queries, in every run. Where
 samples are left out the sums run in another order, which may depend on the queries that are asked together, and with it
-the rounding; under ``prune=False`` a query's answer depends on no other query.
+the rounding; under ``prune=False`` a query's answer depends on no other query, but for three cases: a batch is
+computed in float32 as a whole or not at all; so are all queries of a user's profile where one of them leaves the
+floats; and under a mask a mean is clipped to the values that some query sees, which may touch its last bit.
 """
 
 from .batch import Batch, batch_mean, batch_vjp, is_batch

@@ -71,7 +71,8 @@ def make_grid(points: np.ndarray, reach: float) -> Grid | None:
 
 
 @inner
-def cell_of(grid, k, x):
+def place_on(grid, k, x):
+    """Number of the cell along axis ``k``; beyond the grid that at its edge."""
     return int(min(max((x - grid.low[k]) * grid.inverse, 0.0), grid.counts[k] - 1.0))
 
 
@@ -93,7 +94,7 @@ def sort_into(grid, points):
     for i in range(n):
         cell = 0
         for k in range(grid.counts.size):
-            cell = cell * grid.counts[k] + cell_of(grid, k, points[i, grid.columns[k]])
+            cell = cell * grid.counts[k] + place_on(grid, k, points[i, grid.columns[k]])
         cell_of[i] = cell
         starts[cell] += 1
     at = 0
@@ -167,7 +168,7 @@ def compact_sweep(
         wide = math.sqrt(limit) * (1.0 + 1e-14)
         for k in range(last + 1):
             x = q[grid.columns[k]]
-            first[k], final[k] = cell_of(grid, k, x - wide), cell_of(grid, k, x + wide)
+            first[k], final[k] = place_on(grid, k, x - wide), place_on(grid, k, x + wide)
             at[k] = first[k]
         count, k = 0, last
         while k >= 0:
@@ -199,7 +200,10 @@ def compact_sweep(
 
 
 def compact_leaf(problem: Problem) -> base.RadialKernel | None:
-    """The leaf, if the kernel is one named profile with a bounded support over a Euclidean distance; else None."""
+    """The leaf, if the kernel is one named profile with a bounded support over a Euclidean distance; else None.
+
+    With one bandwidth, or one for each query, and without a mask.
+    """
     kernel = problem.kernel
     if (
         not isinstance(kernel, base.RadialKernel)

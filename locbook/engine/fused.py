@@ -11,8 +11,9 @@ largest so far (:mod:`locbook.engine.fused_sweep` says how near). So four querie
 samples streams past: d subtractions and multiply-adds, some twenty instructions for the power, one addition for the sum
 of the weights, one multiply-add for each column of values.
 
-Under any other profile the score is turned into a log-weight s, then a is :math:`\log_2 e`, or into a weight, which is
-multiplied with b, the multiplicity itself, before the kernel comes; it finds them in ``weights``.
+Under any other profile :mod:`locbook.engine.terms` writes log-weights or weights into ``weights`` first, and the kernel
+reads them there. A log-weight stands for the score, with a = :math:`\log_2 e`. A weight is only multiplied by b, here
+the multiplicity itself; there is no exponent and no shift.
 
 :func:`weigh_plain` says in NumPy what the exponents and the weights are.
 """
@@ -43,6 +44,7 @@ def weigh_plain(
     factors: np.ndarray,
     kind: int,
     root: bool,
+    takes_part: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Largest exponent of each query beyond its shift, shape (m,), and the weights, shape (m, panels * PANEL).
 
@@ -62,6 +64,8 @@ def weigh_plain(
         Of the score (:mod:`locbook.engine.scores`).
     root : bool
         Whether the exponent is linear in the root of the score.
+    takes_part : array of bool, shape (m, panels * PANEL), optional
+        Which samples do; all when None.
     """
     # LOG_WEIGHT, WEIGHT: ``queries`` are the rows of ``weights``, each with its log-weights or weights
     given = kind in (LOG_WEIGHT, WEIGHT)
@@ -70,6 +74,8 @@ def weigh_plain(
         return np.zeros(len(queries)), score * bias.ravel()
     slope = np.full(len(queries), LOG2_E) if given else slope
     exponents = slope[:, None] * (np.sqrt(score) if root else score) + (bias.ravel() - shift[:, None])
+    if takes_part is not None:
+        exponents = np.where(takes_part, exponents, -np.inf)
     return exponents.max(1), np.exp2(exponents)
 
 
@@ -77,7 +83,7 @@ def weigh_plain(
 def _weigh(
     typing_context,
     kind, root, n_values, store, limited,
-    queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights, seen,
+    queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights, takes_part,
 ):  # fmt: skip
     constants = kind, root, n_values, store, limited
     arguments = (
@@ -94,7 +100,7 @@ def _weigh(
         values,
         lanes,
         weights,
-        seen,
+        takes_part,
     )
     signature = types.void(*constants, *arguments)
 
@@ -102,7 +108,7 @@ def _weigh(
         score_kind, rooted, n_columns, stored, some = (constant.literal_value for constant in constants)
         # named as in the formula; the constants come first
         v = Vectors(context, builder, panels.dtype)
-        q, first_row, first_line, x, first_panel, n_panels, b, a, c, f, y, out, w, taking_part = v.arguments(
+        q, first_row, first_line, x, first_panel, n_panels, b, a, c, f, y, out, w, taking = v.arguments(
             sig, numbers
         )[5:]
         rows, lines = ([v.plus(start, i) for i in range(ROWS)] for start in (first_row, first_line))
@@ -129,7 +135,7 @@ def _weigh(
                             # slope * score + (bias - shift)
                             exponent = v.multiply_add(score, slopes[i], v.subtract(biases, shifts[i]))
                             if some:
-                                truths = v.truths(taking_part.at(v.integer(i), v.plus(start, j)))
+                                truths = v.truths(taking.at(v.integer(i), v.plus(start, j)))
                                 exponent = builder.select(truths, exponent, v.constant(-np.inf))
                             # exponents.max(1), lane by lane; in this order a NaN is passed over
                             v.set(top[i], v.maximum(exponent, v.get(top[i])))
@@ -151,11 +157,24 @@ def _make(kind: int, root: int, n_values: int, store: int, limited: int):
     # to Numba the arguments are constants of ``weigh``: one kernel is compiled for each choice, without a branch
     @inner
     def weigh(
-        queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights, seen
+        queries,
+        row,
+        line,
+        panels,
+        first,
+        count,
+        bias,
+        slope,
+        shift,
+        factors,
+        values,
+        lanes,
+        weights,
+        takes_part,
     ):
         _weigh(
             kind, root, n_values, store, limited,
-            queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights, seen,
+            queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights, takes_part,
         )  # fmt: skip
         return 0
 
@@ -169,7 +188,7 @@ def weigh_address(
     """Address of the fused kernel, the part ``weigh``.
 
     Its arguments: ``queries, row, line, panels, first, count, bias, slope, shift, factors, values, lanes, weights,
-    seen``.
+    takes_part``.
     ``row`` counts the queries of the task, ``line`` those of the block, which ``shift``, ``lanes``, ``weights`` have.
     For the queries ``row .. row + ROWS - 1``, with slopes at the same rows and shifts at ``line + i``, and ``count``
     panels from ``first`` it fills ``lanes[line + i]``, shape (2 + n_values, W): the largest exponents, the sums of the
@@ -186,7 +205,7 @@ def weigh_address(
     store : bool
         Whether the weights are written down.
     limited : bool
-        Whether only those samples take part that are True in ``seen[i, : count * PANEL]``.
+        Whether only those samples take part that are True in ``takes_part[i, : count * PANEL]``.
     """
     one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
     return address(

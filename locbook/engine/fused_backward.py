@@ -103,7 +103,7 @@ class Queries(NamedTuple):
     level : array, shape (b,)
         The same times the means.
     points : array, shape (b, d + 1)
-        Coordinates less the centre of the samples, by factor, and 1.
+        Coordinates, of a Gaussian less the centre of the samples and by factor, of a softmax as they are; and 1.
     """
 
     places: np.ndarray
@@ -115,19 +115,19 @@ class Queries(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for a tile; the last sums are those of all samples of a task, over the queries of one pass."""
+    """Room for a tile; ``value_sums`` and ``point_sums`` are of all samples of a task, over the queries of one pass."""
 
     lanes: np.ndarray
     weights: np.ndarray
     work: np.ndarray
-    part: np.ndarray
-    status: np.ndarray
+    takes_part: np.ndarray
+    who: np.ndarray
     pulls: np.ndarray
     sums: np.ndarray
     value_sums: np.ndarray
     point_sums: np.ndarray
     columns: np.ndarray
-    nothing: np.ndarray
+    ones: np.ndarray
 
 
 def make_scratch(samples: Samples, by_row: bool) -> Scratch:
@@ -178,11 +178,11 @@ def fused_backward(parts, samples, queries, rule, of_rule, room, by_row, of_quer
             if parts.prepare:
                 call(
                     parts.prepare, rule, of_rule, queries.places, samples.panels, start, 0, rows // ROWS, first, count,
-                    room.weights, room.work, room.part, room.status,
+                    room.weights, room.work, room.takes_part, room.who,
                 )  # fmt: skip
             taken = False
             for i in range(0, rows, ROWS):
-                found = room.status[i // ROWS]
+                found = room.who[i // ROWS]
                 if found == NOBODY:
                     for r in range(i, i + ROWS):
                         for j in range(count * PANEL):
@@ -193,11 +193,11 @@ def fused_backward(parts, samples, queries, rule, of_rule, room, by_row, of_quer
                     parts.weigh_some if found == SOME else parts.weigh,
                     queries.places, start + i, i, samples.panels, first, count, samples.bias,
                     queries.slope, queries.shift[start:stop], samples.factors, samples.values, room.lanes, room.weights,
-                    room.part[i:],
+                    room.takes_part[i:],
                 )  # fmt: skip
                 call(
                     parts.products, queries.cotangent, start + i, samples.values, first, count, room.columns,
-                    room.nothing, room.pulls[i : i + ROWS],
+                    room.ones, room.pulls[i : i + ROWS],
                 )  # fmt: skip
             if not taken:
                 continue

@@ -1,9 +1,9 @@
-"""The fused path: local means and log-sums of one exponential leaf, tile by tile.
+"""The fused path: local means and log-sums of the products that ``leaf`` knows, tile by tile.
 
 A block of queries walks the tiles. For each tile and each four queries the fused kernel (:mod:`locbook.engine.fused`)
 gives the weights, or already their sums; many columns of values are then summed by a value kernel
-(:mod:`locbook.engine.values`). The kernels sum in the dtype of the tile, over at most some hundred samples a lane;
-between tiles all sums are float64.
+(:mod:`locbook.engine.values`). The kernels sum in the dtype of the tile, over at most some hundred samples a lane (1536
+where lanes are columns of values); between tiles all sums are float64.
 
 The shift of a query is the largest exponent when it was last looked at. It is moved only when a tile holds an exponent
 beyond :data:`HEADROOM` above it: the tile is then done again. So weights are at most 2^HEADROOM, and no sum overflows.
@@ -64,20 +64,21 @@ class Scratch(NamedTuple):
     """Room for a block; W lanes a sum, a slot for each column of values or for W of them.
 
     ``lanes``, ``weights``, ``tile_sums``: of one tile, in its dtype, filled by the kernels. ``work``: of four
-    queries, ``part``, ``status``: of AT_ONCE, for ``prepare``. ``sums``: in float64, the
-    sum of the weights, then the slots. ``shift``: in the dtype of the tile. ``seen``: whether a query has met a weight,
-    and so has a shift. ``lost``: whether this path fails it.
+    queries, for ``prepare``. ``takes_part``, ``who``: of AT_ONCE, filled by it; where nothing is prepared ``who`` stays
+    ALL. ``sums``: in float64, the
+    sum of the weights, then the slots. ``shift``: in the dtype of the tile. ``has_shift``: whether a query has met a
+    weight. ``lost``: whether this path fails it.
     """
 
     lanes: np.ndarray
     weights: np.ndarray
     work: np.ndarray
-    part: np.ndarray
-    status: np.ndarray
+    takes_part: np.ndarray
+    who: np.ndarray
     tile_sums: np.ndarray
     sums: np.ndarray
     shift: np.ndarray
-    seen: np.ndarray
+    has_shift: np.ndarray
     lost: np.ndarray
 
 
@@ -112,20 +113,20 @@ def _largest(lanes, i):
 
 
 @inner
-def _follow(i, lanes, sums, shift, seen):
+def _follow(i, lanes, sums, shift, has_shift):
     """Move the shift of query ``i`` to the largest exponent, where it must; returns whether it did.
 
     Exponents are beyond the shift: at the first weight, from a shift of 0, the largest itself.
     """
     top = _largest(lanes, i)
-    if top == -math.inf or (seen[i] and not top > HEADROOM):
+    if top == -math.inf or (has_shift[i] and not top > HEADROOM):
         return False
-    if seen[i]:
+    if has_shift[i]:
         factor = math.exp2(-np.float64(top))
         for c in range(sums.shape[1]):
             for lane in range(sums.shape[2]):
                 sums[i, c, lane] *= factor
-    seen[i] = True
+    has_shift[i] = True
     shift[i] += top
     return top != 0.0
 
@@ -137,7 +138,7 @@ def _begin(start, b, samples, shift, total, sums, room):
     room.sums[:] = 0.0
     for i in range(BLOCK):
         known = i < b and shift[start + i] > -math.inf
-        room.seen[i] = known
+        room.has_shift[i] = known
         room.lost[i] = i < b and math.isnan(shift[start + i])
         room.shift[i] = 0
         if known:
@@ -165,10 +166,10 @@ def _end(start, b, samples, shift, total, sums, room):
                 sums[k, c] = 0.0
                 for lane in range(n_lanes):
                     sums[k, c] += room.sums[i, 1 + c, lane]
-        shift[k] = room.shift[i] if room.seen[i] else -math.inf
+        shift[k] = room.shift[i] if room.has_shift[i] else -math.inf
         # the largest weight is 1 or more, but for rounding; where there is no shift it may be anything
         least = 0.5 if samples.rule.logarithmic else 0.0
-        if room.lost[i] or (room.seen[i] and not total[k] >= least):
+        if room.lost[i] or (room.has_shift[i] and not total[k] >= least):
             shift[k] = math.nan
 
 
@@ -200,7 +201,7 @@ def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, 
     add, panels, bias, factors, values = (
         samples.add, samples.panels, samples.bias, samples.factors, samples.values,
     )  # fmt: skip
-    lanes, weights, work, part, status, tile_sums, block_sums, block_shift, seen, lost = room
+    lanes, weights, work, takes_part, who, tile_sums, block_sums, block_shift, has_shift, lost = room
     bad = 0
     for number in range(ends.size):
         start = number * block
@@ -215,20 +216,20 @@ def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, 
                 # At first a look at one panel, only for the shift: so the tile is seldom done twice. Then the tile,
                 # until no shift has moved, TRIES times at most. Each call overwrites ``lanes``; the last is added.
                 # Where some may see what others do not, no look: a query's shift is to depend on no other query.
-                again, tries, now = True, 0, count if seen[i] or samples.prepare else min(1, count)
+                again, tries, now = True, 0, count if has_shift[i] or samples.prepare else min(1, count)
                 place = i % AT_ONCE  # among the queries that one call prepares
                 fours = min(AT_ONCE, rows - i) // ROWS if samples.prepare and place == 0 else 0
                 while again and tries < TRIES:
                     if fours:
                         bad += call(
                             samples.prepare, samples.rule, of_rule, queries, panels, start + i, i, fours, first, count,
-                            weights, work, part[place:], status[place // ROWS :],
+                            weights, work, takes_part[place:], who[place // ROWS :],
                         )  # fmt: skip
-                    found = status[place // ROWS]
+                    found = who[place // ROWS]
                     if found == NOBODY:
                         break
-                    # a kernel that stores weights does so over the log-weights
-                    fours = 1 if samples.prepare and add else 0
+                    # a kernel that stores weights does so over the log-weights of the terms
+                    fours = 1 if add and samples.rule.scores.size else 0
                     call(
                         samples.weigh_some if found == SOME else samples.weigh,
                         queries,
@@ -244,11 +245,11 @@ def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, 
                         values,
                         lanes,
                         weights,
-                        part[place:],
+                        takes_part[place:],
                     )
                     again = now < count
                     for r in range(i, i + ROWS):
-                        again |= _follow(r, lanes, block_sums, block_shift, seen)
+                        again |= _follow(r, lanes, block_sums, block_shift, has_shift)
                     tries, now = tries + (now == count), count
                 if found == NOBODY:
                     for r in range(i, min(i + ROWS, weights.shape[0])):

@@ -69,7 +69,7 @@ class Term:
 
     @property
     def squared(self) -> np.ndarray:
-        """By what the profile divides a score: the score's own profile changes the sign."""
+        """By what the profile divides a score. Softmax has the profile SCORE, which changes the sign."""
         return -self.widths if self.kind == PRODUCT else self.widths**2
 
 
@@ -94,7 +94,7 @@ class Limit:
 
 @dataclass
 class Leaf:
-    """A kernel that the fused path takes: one leaf of exponential type, or terms, and limits.
+    """A product that the fused path takes: one leaf of exponential type (``terms`` is empty), or terms; and limits.
 
     Attributes
     ----------
@@ -102,6 +102,7 @@ class Leaf:
         Of the score (:mod:`locbook.engine.scores`), and whether the exponent is linear in its root; LOG_WEIGHT or
         WEIGHT where there are terms.
     columns : array of int64
+        Those that any term looks at, ascending.
     factors : array of float64, shape (columns,)
         For each difference, where ``kind`` is SCALED.
     slope : array of float64, shape (m,)
@@ -135,7 +136,7 @@ class Leaf:
 
 
 def as_leaf(problem: Problem) -> Leaf | None:
-    """The leaf of exponential type that a problem's kernel is; None if it is another kernel, or under a mask."""
+    """The leaf of exponential type that a problem's kernel is; None if it is another, or under limits or a mask."""
     leaf = as_product(problem)
     return None if leaf is None or leaf.prepared else leaf
 

@@ -129,9 +129,9 @@ IN_FLOAT32 = {
 def profile_address(code: int, dtype: str = "float64") -> int:
     """Address of the part ``profile(row, n, a, squared)``: squared distances become weights or log-weights, in place.
 
-    ``squared`` is the squared bandwidth, and u is (d / h)^2, the square of what :mod:`locbook.engine.reference` calls
-    u. Where the profile has an edge they are divided by it, so that u is exactly
-    1 at the distance h; logarithms do with the inverse. In float32 there are those of :data:`IN_FLOAT32`.
+    ``squared`` is the squared bandwidth, s = d^2 / h^2. Profiles that give weights are divided by it, so that s is
+    exactly 1 at the distance h; those that give logarithms do with the inverse. In float32 there are those of
+    :data:`IN_FLOAT32`.
     """
     if dtype == "float32":
         return address(IN_FLOAT32[code], *FLOAT32_PROFILE_PART)
@@ -141,33 +141,33 @@ def profile_address(code: int, dtype: str = "float64") -> int:
         inverse = 1.0 / squared
         exact = not LOGARITHMIC[code] or not 0.0 < inverse < math.inf
         for j in range(n):
-            u = row[j] / squared if exact else row[j] * inverse
+            s = row[j] / squared if exact else row[j] * inverse
             if code == 0:
-                row[j] = profiles.uniform(u, a)
+                row[j] = profiles.uniform(s, a)
             elif code == 1:
-                row[j] = profiles.triangular(u, a)
+                row[j] = profiles.triangular(s, a)
             elif code == 2:
-                row[j] = profiles.epanechnikov(u, a)
+                row[j] = profiles.epanechnikov(s, a)
             elif code == 3:
-                row[j] = profiles.biweight(u, a)
+                row[j] = profiles.biweight(s, a)
             elif code == 4:
-                row[j] = profiles.triweight(u, a)
+                row[j] = profiles.triweight(s, a)
             elif code == 5:
-                row[j] = profiles.tricube(u, a)
+                row[j] = profiles.tricube(s, a)
             elif code == 6:
-                row[j] = profiles.cosine(u, a)
+                row[j] = profiles.cosine(s, a)
             elif code == 7:
-                row[j] = profiles.gaussian(u, a)
+                row[j] = profiles.gaussian(s, a)
             elif code == 8:
-                row[j] = profiles.laplace(u, a)
+                row[j] = profiles.laplace(s, a)
             elif code == 9:
-                row[j] = profiles.cauchy(u, a)
+                row[j] = profiles.cauchy(s, a)
             elif code == 10:
-                row[j] = profiles.student_t(u, a)
+                row[j] = profiles.student_t(s, a)
             elif code == 11:
-                row[j] = profiles.rational_quadratic(u, a)
+                row[j] = profiles.rational_quadratic(s, a)
             else:  # the score by which the nearest are found
-                row[j] = -u
+                row[j] = -s
         return 0
 
     return address(profile, *PROFILE_PART)

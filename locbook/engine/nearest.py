@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from . import vectors
-from .compact import GRID_COLUMNS, cell_of, make_grid, sort_into
+from .compact import GRID_COLUMNS, make_grid, place_on, sort_into
 from .panels import PANEL, pack
 from .parts import call, inner, jit
 from .pool import run_tasks, split
@@ -71,9 +71,9 @@ def _list_lines(grid, starts, q, wide, begins, ends):
 
     Returns how many lines have samples, and how many samples these are; -1 where there are too many lines.
     """
-    first_a, last_a = cell_of(grid, 0, q[0] - wide), cell_of(grid, 0, q[0] + wide)
-    first_b, last_b = cell_of(grid, 1, q[1] - wide), cell_of(grid, 1, q[1] + wide)
-    first_c, last_c = cell_of(grid, 2, q[2] - wide), cell_of(grid, 2, q[2] + wide)
+    first_a, last_a = place_on(grid, 0, q[0] - wide), place_on(grid, 0, q[0] + wide)
+    first_b, last_b = place_on(grid, 1, q[1] - wide), place_on(grid, 1, q[1] + wide)
+    first_c, last_c = place_on(grid, 2, q[2] - wide), place_on(grid, 2, q[2] + wide)
     lines = count = 0
     if (last_a - first_a + 1) * (last_b - first_b + 1) > begins.size:
         return lines, -1

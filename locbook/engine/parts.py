@@ -2,8 +2,8 @@
 
 The engine's loops are compiled once. What differs from kernel to kernel (a distance, a profile, a reduction, a user's
 own function) is a *part*: a small jitted function that is compiled, or loaded from Numba's disk cache, when it is first
-needed, and called once for a whole tile. So the first call of a program compiles what it uses and nothing else, and a
-user's function is as fast as ours.
+needed, and called once for a row of samples or for a whole tile. So the first call of a program compiles what it uses
+and nothing else, and a user's function is as fast as ours.
 
 Numba has function types for this, but compiles their callers anew for each; here the caller only sees a number.
 """

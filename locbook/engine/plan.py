@@ -1,7 +1,7 @@
 """From a kernel to a program: lower the expression, resolve what depends on the data.
 
 Each kind of leaf has one function here that appends its step. What needs a look at the samples first (the k nearest,
-a kNN bandwidth) asks :func:`locbook.engine.reductions.nearest`, so that there is one engine, and becomes data of the
+a kNN bandwidth) asks :func:`locbook.engine.reductions.top`, so that there is one engine, and becomes data of the
 query or the sample.
 """
 

@@ -183,8 +183,8 @@ def _sums(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Logarithm of a scale (m,), and in its units the sums of the weights (m,) and of weight times value (m, p).
 
-    By the fused path where the kernel is a product that it knows and there are vectors, else, and for queries beyond
-    its range, by the program.
+    By the grid of :mod:`locbook.engine.compact` where that pays; by the fused path where the kernel is a product that
+    it knows and there are vectors; else, and for queries beyond its range, by the program.
     """
     leaf = as_product(problem) if ENABLED else None
     if leaf is None:
@@ -257,7 +257,7 @@ def _taking_part(problem: Problem, values: np.ndarray) -> np.ndarray:
 
 
 def _range(problem: Problem, values: np.ndarray) -> tuple[Any, Any]:
-    """The smallest and largest values that a query may see, by column, or by query and column."""
+    """The smallest and largest values that some query sees, by column, or by query and column in a batch."""
     if not values.size:
         return -np.inf, np.inf
     groups = problem.groups

@@ -1,7 +1,7 @@
-r"""The fused path: sums in the precision of the input, chunk by chunk; float32 where it is good enough.
+r"""The fused path: sums chunk by chunk, in float32 where the input is float32 and that is good enough, else in float64.
 
-float32 is computed in float32 where that is good enough. An exponent t carries a rounding error of about
-:math:`(1 + \sqrt d / 4)\, 2^{-24}\, |t|`, and what counts is the error of the exponents near the largest. Queries for
+A log-weight t carries a rounding error of about :math:`(1 + T + \sqrt d / 4)\, 2^{-24}\, |t|`, T the number of terms,
+and what counts is the error of those near the largest. Queries for
 which it could reach :data:`FLOAT32_ERROR` are computed again in float64: far ones, and those of long vectors. Of a
 user's profile nothing is known: on float32 input it is computed in float32, of a squared distance that is within
 :math:`(d + 8)\, 2^{-24}` of itself. Of the other named ones only Cauchy's is, which does not enlarge that error.
@@ -49,8 +49,9 @@ def stream(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums over all samples: logarithms of the scale (m,), sums of weights (m,), sums of weight times value (m, p).
 
-    All float64. The first, to the base e, is -inf where every weight is 0, and NaN for queries too far for this
-    path; slopes, biases and shifts inside are in powers of two.
+    All float64, the sums in units of the scale. Its logarithm, to the base e, is -inf before the first weight; where
+    weights have no shift it may be finite though all are 0. NaN: the query is too far for this path. Slopes, biases and
+    shifts inside are in powers of two.
     """
     bias = np.zeros(len(problem.samples))
     if problem.sample_weight is not None:
@@ -96,7 +97,7 @@ def around_middle(problem: Problem, values: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def float32_error(exponent: np.ndarray, d: int, terms: int = 0) -> np.ndarray:
-    """Bound of the rounding error of a log-weight, where the largest exponent is of that size."""
+    """Bound of the error of a log-weight to the base e; ``exponent`` is the size of the largest, in powers of two."""
     return (1 + terms + math.sqrt(d) / 4) * 2.0**-24 * math.log(2.0) * exponent
 
 
@@ -123,7 +124,11 @@ def fits_float32(problem: Problem, leaf: Leaf, bias: np.ndarray) -> np.ndarray:
 
 
 def reach_of(problem: Problem, leaf: Leaf, bias: np.ndarray, dtype: str) -> Reach | None:
-    """What a Gaussian or Laplace leaf can see in that dtype; None where some samples have no weight."""
+    """What the kernel can see in that dtype; None: everything.
+
+    Of a product that is its first factor of bounded support; of a Gaussian or Laplace leaf what is not negligible,
+    where all samples have a weight.
+    """
     if leaf.prepared:
         return support_of(problem, problem.kernel)
     if leaf.kind == PRODUCT or not np.isfinite(bias).all():

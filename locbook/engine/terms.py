@@ -2,8 +2,8 @@ r"""Products on the fused path: what is said of four queries and a tile before t
 
 A kernel may be a product of *terms*, each a profile of a score, and of *limits*, which are 0 or 1: the arrow of time, a
 window, a mask, a hollow kernel. Terms are evaluated one after the other for a row of samples, and added up as
-log-weights or multiplied as weights. Limits that let nobody of a tile take part skip it; where they let all, and there
-is one exponential term, the fused kernel finds the scores itself.
+log-weights or multiplied as weights. A tile in which the limits let nobody take part is skipped. One exponential term
+is no term here: the fused kernel finds its scores itself, and where only some take part it is told who.
 
 All is computed in the precision of the samples, but for the limits, which compare numbers of the caller as they are.
 """
@@ -56,7 +56,7 @@ class Rule(NamedTuple):
     low, high : arrays of float64, shape (limits, panels)
         Their range.
     size : int
-        How many samples there are.
+        How many samples the masks have; 0 where there are neither masks nor limits.
     """
 
     scores: np.ndarray
@@ -86,6 +86,7 @@ class Rows(NamedTuple):
     squared : array of float64, shape (terms, b)
         Squared bandwidths; for softmax minus the temperature.
     marks : array of float64, shape (limits, b)
+        b is read off them even where there are no limits.
     masks : array of bool, shape (masks, b, samples)
     """
 
@@ -98,7 +99,7 @@ class Rows(NamedTuple):
 def _visible(rule, rows, start, first, count):
     """Who of a tile takes part for the queries from ``start`` on."""
     everybody = True
-    last = rows.marks.shape[1] - 1
+    last = rows.marks.shape[1] - 1  # rows that fill up are the last query again
     for k in range(rule.limits.size):
         low, high = rule.low[k, first], rule.high[k, first]
         for t in range(first + 1, first + count):
@@ -134,32 +135,32 @@ def _visible(rule, rows, start, first, count):
 
 
 @inner(inline="always")
-def _look(rule, rows, i, first, count, seen):
-    """Write down in ``seen`` which samples of a tile take part for query ``i``."""
+def _look(rule, rows, i, first, count, takes_part):
+    """Write down in ``takes_part`` which samples of a tile take part for query ``i``."""
     begin, n = first * PANEL, count * PANEL
     i = min(i, rows.marks.shape[1] - 1)
     for j in range(n):
-        seen[j] = True
+        takes_part[j] = True
     for k in range(rule.limits.size):
         now, marks, width = rows.marks[k, i], rule.marks[k, begin : begin + n], rule.widths[k]
         if rule.limits[k] == CAUSAL:
             for j in range(n):
-                seen[j] &= marks[j] <= now
+                takes_part[j] &= marks[j] <= now
         elif rule.limits[k] == WINDOW:
             for j in range(n):
                 gap = now - marks[j]
-                seen[j] &= gap * gap / width <= 1.0
+                takes_part[j] &= gap * gap / width <= 1.0
         else:
             for j in range(n):
-                seen[j] &= marks[j] != now
+                takes_part[j] &= marks[j] != now
     for k in range(rows.masks.shape[0]):
         mask = rows.masks[k, i, begin : min(rule.size, begin + n)]
         for j in range(mask.size):
-            seen[j] &= mask[j]
+            takes_part[j] &= mask[j]
 
 
 @inner(inline="always")
-def _weigh(rule, rows, queries, panels, start, first, count, out, work):
+def _multiply_terms(rule, rows, queries, panels, start, first, count, out, work):
     """Fill the rows of ``out`` with the product of the terms; returns how many rows held values that are no weights."""
     n, bad = count * PANEL, 0
     for f in range(rule.scores.size):
@@ -191,30 +192,33 @@ def _weigh(rule, rows, queries, panels, start, first, count, out, work):
 def prepare_address(dtype: str) -> int:
     """Address of the part that says who takes part, and with what weight.
 
-    Its arguments: ``rule, rows, queries, panels, start, line, fours, first, count, weights, work, seen, status``.
-    For some fours of queries, from ``start`` on, and a tile it fills ``status`` with NOBODY, SOME or ALL, one a four.
-    Where there are terms it fills ``weights[line + i]`` with log-weights or weights; without terms, where only SOME
-    take part, ``seen[i]``. It returns how many rows held values of a profile that are no weights.
+    Its arguments: ``rule, rows, queries, panels, start, line, fours, first, count, weights, work, takes_part, who``.
+    For some fours of queries, from ``start`` on, and a tile it fills ``who`` with NOBODY, SOME or ALL, one a four.
+    Where only SOME take part it fills ``takes_part[i]``; where there are terms, and not for NOBODY,
+    ``weights[line + i]`` with log-weights or weights. It returns how many rows held values of a profile that are no
+    weights.
     """
 
     @inner
-    def prepare(rule, rows, queries, panels, start, line, fours, first, count, weights, work, seen, status):
+    def prepare(
+        rule, rows, queries, panels, start, line, fours, first, count, weights, work, takes_part, who
+    ):
         nothing, bad = rule.nothing[0], 0
         for four in range(fours):
             begin = four * ROWS
             found = _visible(rule, rows, start + begin, first, count)
-            status[four] = found
+            who[four] = found
             if found == SOME:
                 for r in range(begin, begin + ROWS):
-                    _look(rule, rows, start + r, first, count, seen[r])
+                    _look(rule, rows, start + r, first, count, takes_part[r])
             if found == NOBODY or rule.scores.size == 0:
                 continue
             out = weights[line + begin : line + begin + ROWS]
-            bad += _weigh(rule, rows, queries, panels, start + begin, first, count, out, work)
+            bad += _multiply_terms(rule, rows, queries, panels, start + begin, first, count, out, work)
             if found == SOME:
                 for r in range(ROWS):
                     for j in range(count * PANEL):
-                        out[r, j] = out[r, j] if seen[begin + r, j] else nothing
+                        out[r, j] = out[r, j] if takes_part[begin + r, j] else nothing
         return bad
 
     one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))

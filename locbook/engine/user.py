@@ -1,9 +1,10 @@
 """A user's own profile or distance inside the engine, at the engine's speed.
 
-The scalar function is compiled into a part (:mod:`locbook.engine.parts`) of the same form as ours, and called once for
-a row of samples; nothing else is compiled for it. Its values are checked where they are made: a part returns 0 where
-all are good. A plain Python function gets the engine's exponential and logarithm for those of ``math`` and ``numpy``: a
-call of the system's keeps a loop from being turned into vectors.
+The scalar function is compiled into a part (:mod:`locbook.engine.parts`) of the same form as ours. The part is called
+once for a row of samples, and calls the function, compiled with it, for each of them; nothing else is compiled for it.
+Its values are checked where they are made: a part returns 0 where all are good. A plain Python function gets the
+engine's exponential and logarithm for those of ``math`` and ``numpy``: a call of the system's keeps a loop from being
+turned into vectors.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ are appended to ``builder``, one or a handful by each method of :class:`Vectors`
   of it W times ``x[i, j]``; ``builder.load`` of it is the one number ``x[i, j]``; ``x.shape[0]`` too is a number of
   the run;
 - ``v.set(s, v.add(v.get(s), a))`` is ``s += a``: a value never changes, a variable does;
+- ``builder.select(c, a, b)`` is ``np.where(c, a, b)``, ``fcmp_ordered(">", a, b)`` is ``a > b``, False for NaN;
+- ``v.integer(3)`` makes a number of the run of a Python number; the first index of ``at`` must be such a one;
 - numbers that are constants of the caller (``prefer_literal``) are known while it is compiled: ``literal_value``.
 
 Read the plain twin of a kernel first (it stands above it), then the kernel.

@@ -5,8 +5,10 @@ r"""Whitening: a Mahalanobis distance, or a bandwidth matrix, is the Euclidean d
 and for a bandwidth matrix B the map is :math:`B^{-1}`. A product with a matrix for every pair becomes one for every
 point, and such a kernel takes the ways of the Euclidean ones: the fused path, the boxes, the grid.
 
-z carries rounding errors of its own size, so the centre c is among the samples, and where one of them is more than
-:data:`FARTHEST` bandwidths away from it the engine stays with differences first.
+z carries rounding errors of its own size, so the centre c is a median of the samples, column by column. Where a sample
+is more than :data:`FARTHEST` bandwidths away from it, the leaf stays as it is, and the program maps the difference of
+each pair (``matrix_row`` in :mod:`locbook.kernels.metrics`). The new columns are float64, and so is what follows. The k
+nearest and kNN bandwidths keep the matrix.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ def whiten(problem: Problem, *, keep_columns: bool = False) -> Problem:
     Returns
     -------
     Problem
-        The weights are the same; the very problem where nothing is mapped.
+        The weights are the same. The very problem where no leaf has a map, or where the one leaf is not mapped.
     """
     n_columns = problem.samples.shape[1]
     leaves = list(problem.kernel.leaves())
@@ -87,6 +89,7 @@ def whiten(problem: Problem, *, keep_columns: bool = False) -> Problem:
             width += points[1].shape[1]
             ruler = 1.0 if np.ndim(leaf.ruler) == 2 else leaf.ruler
             leaf = leaf.replaced(ruler=ruler, metric=Metric("euclidean"), on=on)
+        # it looked at all columns: it must not see the new ones
         elif "on" in leaf._fields and leaf.on is None:
             leaf = leaf.replaced(on=tuple(range(n_columns)))
         whitened.append(leaf)
