@@ -8,6 +8,7 @@ import pytest
 import locbook as lb
 from locbook import engine
 from locbook.engine import compact, reach, reductions, reference, stream, vectors
+from locbook.engine.leaf import as_leaf
 from locbook.engine.panels import PANEL
 from locbook.kernels.metrics import as_metric
 from tests.engine import exact
@@ -384,7 +385,7 @@ def test_no_digit_is_left_out(name):
     given = problem(lb.KERNELS[name](0.02 if name == "gaussian" else 0.005), q, x)
     compare(given, x, None, some=True)
     order = reach.put_in_order(
-        given, stream.reach_of(given, leaf.as_leaf(given), np.zeros(len(x)), "float64"), True
+        given, stream.reach_of(given, as_leaf(given), np.zeros(len(x)), "float64"), True
     )
     assert order.share < 0.9
 
