@@ -91,9 +91,9 @@ are refused where a square overflows. ``tests/engine/exact.py`` states these bou
 
 **Same bits.** An answer is the same to the bit for any number of threads and any block of queries, in every run. Where
 samples are left out the sums run in another order, which may depend on the queries that are asked together, and with it
-the rounding; under ``prune=False`` a query's answer depends on no other query, but for three cases: a batch is
-computed in float32 as a whole or not at all; so are all queries of a user's profile where one of them leaves the
-floats; and under a mask a mean is clipped to the values that some query sees, which may touch its last bit.
+the rounding; under ``prune=False`` a query's answer depends on no other query, but for two cases: a batch is
+computed in float32 as a whole or not at all, and under a mask a mean is clipped to the values that some query sees,
+which may touch its last bit.
 """
 
 from .batch import Batch, batch_mean, batch_vjp, is_batch

@@ -10,6 +10,7 @@ All is computed in the precision of the samples, but for the limits, which compa
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -161,8 +162,11 @@ def _look(rule, rows, i, first, count, takes_part):
 
 @inner(inline="always")
 def _multiply_terms(rule, rows, queries, panels, start, first, count, out, work):
-    """Fill the rows of ``out`` with the product of the terms; returns how many rows held values that are no weights."""
-    n, bad = count * PANEL, 0
+    """Fill the rows of ``out`` with the product of the terms; returns how many rows held values that are no weights.
+
+    Such a row becomes infinite: in float32 its query goes to float64, which decides.
+    """
+    n, bad, infinite = count * PANEL, 0, 0
     for f in range(rule.scores.size):
         some = slice(rule.starts[f], rule.starts[f + 1])
         room = out if f == 0 else work
@@ -175,7 +179,9 @@ def _multiply_terms(rule, rows, queries, panels, start, first, count, out, work)
                 squares = rule.squares[rule.by_sample[f], first * PANEL : first * PANEL + n]
                 for j in range(n):
                     row[j] /= squares[j]
-            bad += call(rule.profiles[f], row, n, rule.shapes[f], rows.squared[f, start + r])
+            if call(rule.profiles[f], row, n, rule.shapes[f], rows.squared[f, start + r]):
+                bad += 1
+                infinite |= 1 << r
             if rule.to_log[f]:
                 for j in range(n):
                     row[j] = logarithm(row[j])
@@ -185,6 +191,9 @@ def _multiply_terms(rule, rows, queries, panels, start, first, count, out, work)
             elif f:
                 for j in range(n):
                     out[r, j] *= row[j]
+    for r in range(ROWS if infinite else 0):
+        for j in range(n if infinite >> r & 1 else 0):
+            out[r, j] = math.inf
     return bad
 
 

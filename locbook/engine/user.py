@@ -14,7 +14,7 @@ import math
 import threading
 from collections.abc import Callable
 from functools import cache, lru_cache
-from types import CellType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -60,13 +60,19 @@ def in_float32(value: Any) -> Any:
     return tuple(in_float32(part) for part in value) if type(value) is tuple else value
 
 
+def _names(code: CodeType) -> set[str]:
+    """The names that a function uses, the functions inside it too."""
+    inner = (_names(value) for value in code.co_consts if isinstance(value, CodeType))
+    return set(code.co_names).union(*inner)
+
+
 def rebuilt(
     function: FunctionType, convert: Callable[[Any], Any], convert_constant: Callable[[Any], Any]
 ) -> Any:
     """A copy of a function with other values of its globals and closure, and other constants."""
     names = {
         name: convert(function.__globals__[name])
-        for name in function.__code__.co_names
+        for name in _names(function.__code__)
         if name in function.__globals__
     }
     cells = tuple(CellType(convert(cell.cell_contents)) for cell in function.__closure__ or ())
@@ -82,23 +88,29 @@ def rebuilt(
     return copy
 
 
-def scalar_function(function: Callable, *arguments: types.Type, dtype: str = "float64") -> Callable:
-    """The user's function, jitted without fast-math, for computing in ``dtype``; as it is where the user jitted it."""
+def scalar_function(
+    function: Callable, *arguments: types.Type, dtype: str = "float64", narrow: bool = True
+) -> Callable:
+    """The user's function, jitted without fast-math, for computing in ``dtype``; as it is where the user jitted it.
+
+    With ``narrow`` its constants are of that dtype too.
+    """
     if hasattr(function, "py_func"):
         function.compile(
             arguments
         )  # here, by the user's options: compiled inside ours it would take over ours
         return function
     if isinstance(function, FunctionType):
+        dtype = dtype if narrow else "float64"
         constant = in_float32 if dtype == "float32" else lambda value: value
         function = rebuilt(function, lambda value: _replaced(value, dtype), constant)
     return njit(error_model="numpy")(function)
 
 
 @cache
-def _profile(function: Callable, log: bool, dtype: str) -> Any:
+def _profile(function: Callable, log: bool, dtype: str, narrow: bool = True) -> Any:
     number = getattr(np, dtype)
-    scalar = scalar_function(function, getattr(types, dtype), dtype=dtype)
+    scalar = scalar_function(function, getattr(types, dtype), dtype=dtype, narrow=narrow)
     # u is exactly 1 at the distance h, where the profile may have an edge
     exact_edge = dtype == "float64" and not log
     nothing, zero, infinity, one = (
@@ -153,7 +165,7 @@ def _address(
     with _lock:
         try:
             return address(part(), *signature)
-        except NumbaError as error:
+        except (NumbaError, TypeError) as error:  # the second where it is no function
             raise TypeError(
                 f"{name}: Numba cannot compile {getattr(function, '__name__', function)!r}; it must be a scalar "
                 f"function of numbers, with math instead of numpy calls on arrays. Numba says: {error}"
@@ -169,8 +181,12 @@ def profile_address(function: Callable, *, log: bool, dtype: str = "float64") ->
         If Numba cannot compile it.
     """
     name = "log_profile" if log else "profile"
-    part = FLOAT32_PROFILE_PART if dtype == "float32" else PROFILE_PART
-    return _address(name, function, lambda: _profile(function, log, dtype), part)
+    if dtype == "float64":
+        return _address(name, function, lambda: _profile(function, log, dtype), PROFILE_PART)
+    try:
+        return _address(name, function, lambda: _profile(function, log, dtype), FLOAT32_PROFILE_PART)
+    except TypeError:  # what asks for Python's own numbers, as an index of a tuple
+        return _address(name, function, lambda: _profile(function, log, dtype, False), FLOAT32_PROFILE_PART)
 
 
 def metric_address(function: Callable) -> int:
