@@ -72,9 +72,9 @@ file                what it is for
 differences. With :math:`u = 2^{-53}`, the log-weight t of a sample is wrong by at most :math:`(d + 8)\,u\,|t| +
 8u\,(1 + |t|)`. For softmax :math:`|t|` is :math:`\sum_c |q_c k_c| / \tau`, in products it is the sum of the factors';
 for a profile that is no exponential the first term is an error of the squared distance, :math:`(d + 8)\,u` of it. A
-bandwidth matrix of condition :math:`\kappa`, or a covariance of condition :math:`\kappa^2`, makes a distance of r
-bandwidths wrong by :math:`(d + 8)\,\kappa\,u\,(r + E)`, E the distance of the farthest samples, 1000 at most
-(``whitening``). Hence, with the normalised weights p, the exact mean y, the range R of the values that take part and
+bandwidth matrix or a covariance of condition :math:`\kappa` makes a distance of r bandwidths wrong by
+:math:`(d + 8)\,\kappa\,u\,(r + E)`, E the distance of the farthest samples, 1000 at most (``whitening``). Hence, with
+the normalised weights p, the exact mean y, the range R of the values that take part and
 :math:`\varepsilon_i = 2 p_i\,|\Delta t_i|`,
 
 - a local mean is within :math:`\min(R, \sum_i \varepsilon_i |y_i - y|) + (16 + 2\sqrt n)\,u \sum_i p_i |y_i| + F R` and

@@ -7,8 +7,8 @@ r"""Exact answers with 50 digits, and the one place where the engine's accuracy 
 
 :math:`a_i` is its size: :math:`|t_i|` for a profile of a distance, :math:`\sum_c |q_c k_c| / \tau` for softmax, and
 for products the sum of the factors' sizes, the sample weight's logarithm among them; :math:`\kappa` is the condition
-number of a bandwidth matrix or of a covariance's root, else 1. Such a matrix is applied to the points where sums are
-asked for and no sample is farther than 1000 bandwidths from the others; a distance of r bandwidths is then wrong by
+number of a bandwidth matrix or of a covariance, else 1. Such a matrix is applied to the points where sums are asked
+for and no sample is farther than 1000 bandwidths from the others; a distance of r bandwidths is then wrong by
 :math:`(d + 8)\,\kappa\,u\,(r + E)`, E the farthest distance between samples. For a profile that is no exponential the
 first term is an error of the squared distance instead, and what it does to the weight is between
 :math:`K(s(1-(d+8)\kappa u))` and :math:`K(s(1+(d+8)\kappa u))`: near the edge of a compact kernel a small weight has
@@ -179,7 +179,8 @@ def squared_distances(q: np.ndarray, x: np.ndarray, ruler=1.0, covariance=None) 
     r = sqrt(((difference @ inverse.T) ** 2).sum(-1)) / h
     among = (numbers(x)[:, None, :] - numbers(x)[None, :, :]) @ inverse.T
     farthest = sqrt((among * among).sum(-1)).max() / (h if np.ndim(h) == 0 else h.min())
-    wrong = squared_error(q.shape[1], np.linalg.cond(matrix.astype(float))) * (r + min(farthest, 1000))
+    condition = np.linalg.cond(ruler if covariance is None else covariance)
+    wrong = squared_error(q.shape[1], condition) * (r + min(farthest, 1000))
     return np.array([r, np.where(r > wrong, r - wrong, 0), r + wrong]) ** 2
 
 
