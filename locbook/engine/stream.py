@@ -40,7 +40,7 @@ CHUNK = 1 << 22
 FLOAT32_ERROR = 1e-5
 #: Most panels of a tile where there are terms, and where there are limits, by which whole tiles may be left out.
 PROFILED, LIMITED = 6, 4
-#: Sums of weights without a shift that are smaller may have lost weights below the range of float32.
+#: Smaller values, and sums of weights without a shift, may have lost digits, or weights, below the range of float32.
 LEAST = 1e-25
 
 
@@ -59,7 +59,8 @@ def stream(
             bias = np.log2(problem.sample_weight)
     rows = np.arange(len(problem.queries))
     found = np.full(len(rows), -np.inf), np.zeros(len(rows)), np.zeros((len(rows), values.shape[1]))
-    if leaf.single and problem.samples.dtype == problem.queries.dtype == np.float32:
+    single = leaf.single and problem.samples.dtype == problem.queries.dtype == np.float32
+    if single and not (values.dtype == np.float64 and ((values != 0) & (np.abs(values) < LEAST)).any()):
         good = fits_float32(problem, leaf, bias)
         if problem.groups is not None:  # all or none
             good[:] = good.all()

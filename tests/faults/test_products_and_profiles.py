@@ -26,6 +26,17 @@ def test_small_values_beside_large_ones_that_are_not_seen(kernel, limit, p):
     np.testing.assert_allclose(answer, np.full((1, p), 1e-3), rtol=1e-6)
 
 
+@pytest.mark.parametrize("kernel", [lb.gaussian(), lb.softmax(2.0), lb.gaussian() * lb.cauchy(2.0)], ids=repr)
+def test_a_mask_hides_values_as_large_as_float32_has(kernel):
+    rng = np.random.default_rng(0)
+    x, values = rng.normal(size=(200, 2)).astype(np.float32), rng.uniform(1e-3, 2e-3, 200).astype(np.float32)
+    gone = np.arange(200) % 7 == 0
+    wanted = lb.local_mean(x[:5], x[~gone], values[~gone], kernel)
+    values[gone] = np.finfo(np.float32).min
+    answer = lb.local_mean(x[:5], x, values, kernel, mask=np.tile(~gone, (5, 1)))
+    np.testing.assert_allclose(answer, wanted, rtol=1e-6)
+
+
 # -- 2. a value beyond the range of float32 concerns the queries that meet it ----------------------
 
 
