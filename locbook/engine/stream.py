@@ -38,8 +38,8 @@ TILE, MOST, FEWEST = 393_216, 24, 3
 CHUNK = 1 << 22
 #: Largest error of an exponent that float32 may make.
 FLOAT32_ERROR = 1e-5
-#: Most panels of a tile where there are terms, and where there are limits, by which whole tiles may be left out.
-PROFILED, LIMITED = 6, 4
+#: Most panels of a tile where there are limits, by which whole tiles may be left out.
+LIMITED = 4
 #: Smaller values, and sums of weights without a shift, may have lost digits, or weights, below the range of float32.
 LEAST = 1e-25
 
@@ -181,7 +181,7 @@ def _sums(
     some_queries = problem if len(rows) == len(problem.queries) else problem.rows(rows, problem.kernel)
     pruned = put_in_order(some_queries, reach_of(problem, leaf, bias, dtype), prune, dtype)
     if pruned is None:
-        most = LIMITED if leaf.limits or leaf.masks else PROFILED if leaf.terms else MOST
+        most = LIMITED if leaf.limits or leaf.masks else MOST
         per_tile = int(np.clip(TILE // (PANEL * max(d, p) * number.itemsize), FEWEST, most))
         per_chunk = max(1, CHUNK // (PANEL * per_tile * (d + p))) * PANEL * per_tile
         chunks, unit = [slice(first, min(first + per_chunk, n)) for first in range(0, n, per_chunk)], f.BLOCK

@@ -27,7 +27,7 @@ CAUSAL, WINDOW, OTHER = range(3)
 #: Who of a tile takes part for some of four queries.
 NOBODY, SOME, ALL = range(3)
 #: Queries that are prepared in one call.
-AT_ONCE = 4 * ROWS
+AT_ONCE = 2 * ROWS
 
 
 class Rule(NamedTuple):
