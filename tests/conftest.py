@@ -10,8 +10,8 @@ WAITING = ("test_portable.py", "test_runs.py")
 
 
 def pytest_collection_modifyitems(items):
-    """What waits comes last: what it waits for runs beside the others."""
-    items.sort(key=lambda item: item.path.name in WAITING)
+    """What waits comes last: what it waits for runs beside the tests of one process; then those of the browser."""
+    items.sort(key=lambda item: (item.path.name in WAITING, item.path.parent.name == "book"))
 
 
 def pytest_collection_finish(session):
