@@ -200,9 +200,7 @@ def test_threads_do_not_change_a_bit(name):
             np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize(
-    ("number", "tolerance"), [("float64", 1e-11), ("float32", 3e-4)]
-)  # a temperature's cancels
+@pytest.mark.parametrize(("number", "tolerance"), [("float64", 1e-11), ("float32", 1e-4)])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(
     "kernel",
@@ -229,7 +227,10 @@ def test_the_program_gives_what_the_path_of_one_leaf_gives(kernel, masked, numbe
     ours = lb.local_mean_vjp(slope, q, x, values, kernel, **options)
     assert (paths[0] is not None) == vectors.ENABLED
     monkeypatch.setattr(gradients, "fused_vjp", lambda *_: None)
-    same(ours, lb.local_mean_vjp(slope, q, x, values, kernel, **options), tolerance)
+    theirs = lb.local_mean_vjp(slope, q, x, values, kernel, **options)
+    same(ours._replace(kernel=theirs.kernel), theirs, tolerance)
+    for one, other in zip(ours.kernel, theirs.kernel, strict=True):  # a sum over all pairs, which may cancel
+        near(np.nan_to_num(np.array(one, float)), np.nan_to_num(np.array(other, float)), 3 * tolerance)
 
 
 def test_pandas_and_whole_numbers_are_taken():
