@@ -177,8 +177,9 @@ def _cells(row, each_its_work):
     one = timed.get("1")
     share = one and one.get("roofline_share")
     columns = ", ".join(str(row[k]) for k in "dp" if row[k])
+    size = f"({columns})" if row["family"] == "profiles" else _size(row)
     return [
-        f"{row['work']}, {_size(row)}" if each_its_work else columns,
+        f"{row['work']}, {size}" if each_its_work else columns,
         row["dtype"],
         _peer(row),
         "" if row["target"] is None else f"{row['target']:g}",
