@@ -229,8 +229,13 @@ def test_the_program_gives_what_the_path_of_one_leaf_gives(kernel, masked, numbe
     monkeypatch.setattr(gradients, "fused_vjp", lambda *_: None)
     theirs = lb.local_mean_vjp(slope, q, x, values, kernel, **options)
     same(ours._replace(kernel=theirs.kernel), theirs, tolerance)
-    for one, other in zip(ours.kernel, theirs.kernel, strict=True):  # a sum over all pairs, which may cancel
-        near(np.nan_to_num(np.array(one, float)), np.nan_to_num(np.array(other, float)), 3 * tolerance)
+    wide = (
+        3 * tolerance if len(ours.kernel) > 1 else tolerance
+    )  # under limits fewer pairs, and their sum may cancel
+    for one, other in zip(ours.kernel, theirs.kernel, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            near(one, other, wide)
 
 
 def test_pandas_and_whole_numbers_are_taken():
