@@ -21,11 +21,8 @@ pdf: $(READY)  ## print the whole book into _build/pdf/locbook.pdf (needs Chromi
 linkcheck: $(READY)  ## ask every address outside the book whether it is there (needs the network)
 	$(BIN)/python -m tools.linkcheck
 
-test: $(READY)  ## run all tests, then check every notebook's stored output
+test: $(READY)  ## run all tests; every notebook's stored output is one of them
 	$(BIN)/python -m pytest
-	PYTHONHASHSEED=0 MPLBACKEND=module://matplotlib_inline.backend_inline \
-		$(BIN)/python -m pytest -o addopts= -W default --nbval --nbval-current-env \
-		--nbval-sanitize-with tests/nbval_sanitize.cfg book
 
 peers: $(PEERS)  ## install the heavy peers (PyTorch, faiss, KeOps) that some tests and benchmarks compare with
 

@@ -1,10 +1,14 @@
-"""Long processes that run beside the other tests, two at a time; the tests that wait for them come last."""
+"""Long processes that run beside the other tests, two at a time; the tests that wait for them come last.
+
+``tests/conftest.py`` begins those that the chosen tests wait for.
+"""
 
 import os
 import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -29,3 +33,9 @@ def run(*arguments, python=sys.executable, without=(), **environment):
 def begin(*arguments, **options):
     """The same, when its turn comes; its ``result()`` waits."""
     return _TWO.submit(run, *arguments, **options)
+
+
+@cache
+def book():
+    """The book is built, where anything has changed."""
+    return begin("-c", "from tools.build_book import ensure_built; ensure_built()")

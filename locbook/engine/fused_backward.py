@@ -41,15 +41,18 @@ from .problem import Problem
 from .reach import coordinates, some_columns
 from .scores import PRODUCT, scores_address
 from .stream import FLOAT32_ERROR, around_middle, fits_float32, float32_error
-from .terms import ALL, NOBODY, SOME, prepare_address
+from .terms import ALL, NOBODY, SOME, Rule, prepare_address
 from .values import sample_sums_address, values_address
 from .vectors import ENABLED, ROWS, VALUE_ROWS, VECTOR_BYTES
 
-#: Queries that both kernels divide; queries and panels of a tile.
+#: Queries that both kernels divide; queries of a tile.
 UNIT = math.lcm(ROWS, VALUE_ROWS)
-BLOCK, PANELS = 4 * UNIT, 4
-#: Most queries that pass the tasks at once, and most tasks.
-PASSING, TASKS = 21 * BLOCK, 32
+BLOCK = 4 * UNIT
+#: Most panels of a tile, and the bytes of their coordinates, or of their values, so that all queries meet them in the
+#: first-level cache.
+PANELS, TILE = 4, 16_384
+#: Most tasks, most blocks of queries that pass them at once, and most numbers of theirs that are kept: 32 MB.
+TASKS, PASSING, ROOM = 32, 42, 1 << 22
 #: Most bandwidths from the centre to the farthest point.
 SPREAD = {"float32": 2e1, "float64": 1e4}
 #: Largest values and cotangents.
@@ -130,9 +133,9 @@ class Scratch(NamedTuple):
     ones: np.ndarray
 
 
-def make_scratch(samples: Samples, by_row: bool) -> Scratch:
-    """For tiles of BLOCK queries and PANELS panels."""
-    dtype, size = samples.panels.dtype, PANELS * PANEL
+def make_scratch(samples: Samples, per_tile: int, by_row: bool) -> Scratch:
+    """For tiles of BLOCK queries and ``per_tile`` panels."""
+    dtype, size = samples.panels.dtype, per_tile * PANEL
     lanes = VECTOR_BYTES // dtype.itemsize
     p = samples.values.shape[1]
     slots = samples.points.shape[2] // lanes if by_row else samples.points.shape[1]
@@ -152,7 +155,7 @@ def make_scratch(samples: Samples, by_row: bool) -> Scratch:
 
 
 @jit
-def fused_backward(parts, samples, queries, rule, of_rule, room, by_row, of_queries):
+def fused_backward(parts, samples, queries, rule, of_rule, room, per_tile, by_row, of_queries):
     r"""All sums of some queries and the samples of a task.
 
     Parameters
@@ -162,6 +165,8 @@ def fused_backward(parts, samples, queries, rule, of_rule, room, by_row, of_quer
     queries : Queries
     rule, of_rule : Rule and Rows
     room : Scratch
+    per_tile : int
+        Panels of a tile.
     by_row : bool
         Whether ``samples.points`` are stored so.
     of_queries : array of float64, shape (b, e)
@@ -173,8 +178,8 @@ def fused_backward(parts, samples, queries, rule, of_rule, room, by_row, of_quer
         rows = min(BLOCK, queries.slope.size - start)
         stop = start + rows
         room.sums[:] = 0
-        for first in range(0, panels, PANELS):
-            count = min(PANELS, panels - first)
+        for first in range(0, panels, per_tile):
+            count = min(per_tile, panels - first)
             if parts.prepare:
                 call(
                     parts.prepare, rule, of_rule, queries.places, samples.panels, start, 0, rows // ROWS, first, count,
@@ -195,12 +200,14 @@ def fused_backward(parts, samples, queries, rule, of_rule, room, by_row, of_quer
                     queries.slope, queries.shift[start:stop], samples.factors, samples.values, room.lanes, room.weights,
                     room.takes_part[i:],
                 )  # fmt: skip
-                call(
-                    parts.products, queries.cotangent, start + i, samples.values, first, count, room.columns,
-                    room.ones, room.pulls[i : i + ROWS],
-                )  # fmt: skip
             if not taken:
                 continue
+            for i in range(0, rows, ROWS):
+                if room.who[i // ROWS] != NOBODY:
+                    call(
+                        parts.products, queries.cotangent, start + i, samples.values, first, count, room.columns,
+                        room.ones, room.pulls[i : i + ROWS],
+                    )  # fmt: skip
             call(
                 parts.of_samples,
                 room.weights,
@@ -219,12 +226,11 @@ def fused_backward(parts, samples, queries, rule, of_rule, room, by_row, of_quer
             )
             call(parts.of_queries, room.pulls, rows, samples.points, first, count, room.sums)
         for i in range(rows):
-            for c in range(d):
-                for lane in range(1 if by_row else n_lanes):
-                    if by_row:
-                        of_queries[start + i, c] += room.sums[i, c // n_lanes, c % n_lanes]
-                    else:
-                        of_queries[start + i, c] += room.sums[i, c, lane]
+            for slot in range(room.sums.shape[1]):
+                for lane in range(n_lanes):
+                    c = slot * n_lanes + lane if by_row else slot
+                    if c < d:
+                        of_queries[start + i, c] += room.sums[i, slot, lane]
 
 
 class Sums(NamedTuple):
@@ -355,6 +361,7 @@ def _backward(
         sample_sums_address(dtype),
     )
     panels = pack(some_columns(problem.samples, leaf.columns), number)
+    per_tile = int(np.clip(TILE // (PANEL * max(d, p) * number.itemsize), 1, PANELS))
     samples = Samples(
         panels,
         pack(_bias(problem)[:, None], number, fill=-np.inf)[:, 0],
@@ -379,24 +386,28 @@ def _backward(
         whole(np.column_stack([q, np.ones(m)])),
     )
 
-    def task(own: slice, rows: slice) -> np.ndarray:
-        some = Samples(*(a if a is samples.factors else a[own] for a in samples))
-        passing = Queries(*(a[rows] for a in every))
+    def of_task(own: slice) -> tuple[Samples, slice, Rule]:
         chunk = slice(own.start * PANEL, min(n, own.stop * PANEL))
-        rule = rule_of(leaf, chunk, number)
+        some = Samples(*(a if a is samples.factors else a[own] for a in samples))
+        return some, chunk, rule_of(leaf, chunk, number)
+
+    def task(given: tuple[Samples, slice, Rule], rows: slice) -> np.ndarray:
+        some, chunk, rule = given
+        passing = Queries(*(a[rows] for a in every))
         of_rule = rows_of(leaf, slice(rows.start, min(m, rows.stop)), chunk)
-        sums, room = np.zeros((len(passing.slope), sought.shape[1])), make_scratch(some, by_row)
-        fused_backward(parts, some, passing, rule, of_rule, room, by_row, sums)
+        sums, room = np.zeros((len(passing.slope), sought.shape[1])), make_scratch(some, per_tile, by_row)
+        fused_backward(parts, some, passing, rule, of_rule, room, per_tile, by_row, sums)
         some.value_sums[:] += room.value_sums
         some.point_sums[:] += room.point_sums
         return sums
 
     queries = np.zeros((len(every.slope), sought.shape[1]))
     if problem.groups is None:  # tasks by the data alone: the same bits for any number of threads
-        of_task = -(-len(panels) // min(TASKS, len(panels)))
-        dealt = [slice(first, first + of_task) for first in range(0, len(panels), of_task)]
-        for first in range(0, m, PASSING):
-            rows = slice(first, first + PASSING)
+        each = -(-len(panels) // min(TASKS, len(panels)))
+        dealt = [of_task(slice(first, first + each)) for first in range(0, len(panels), each)]
+        passing = max(1, min(PASSING, ROOM // (len(dealt) * sought.shape[1]) // BLOCK)) * BLOCK
+        for first in range(0, m, passing):
+            rows = slice(first, first + passing)
             for part in run_tasks(partial(task, rows=rows), dealt):
                 queries[rows] += part
     else:
@@ -404,7 +415,8 @@ def _backward(
         groups = range(math.prod(problem.groups.lead))
         queries[:] = np.concatenate(
             run_tasks(
-                lambda g: task(slice(g * each, (g + 1) * each), slice(g * size, (g + 1) * size)), groups
+                lambda g: task(of_task(slice(g * each, (g + 1) * each)), slice(g * size, (g + 1) * size)),
+                groups,
             )
         )
     queries = queries[:m]

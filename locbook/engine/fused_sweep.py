@@ -143,11 +143,13 @@ def _begin(start, b, samples, shift, total, sums, room):
         room.shift[i] = 0
         if known:
             room.shift[i], room.sums[i, 0, 0] = shift[start + i], total[start + i]
-            for c in range(sums.shape[1]):
+            for slot in range(room.sums.shape[1] - 1):
+                at = slot * n_lanes
                 if samples.by_row:
-                    room.sums[i, 1 + c // n_lanes, c % n_lanes] = sums[start + i, c]
+                    for lane in range(min(n_lanes, sums.shape[1] - at)):
+                        room.sums[i, 1 + slot, lane] = sums[start + i, at + lane]
                 else:
-                    room.sums[i, 1 + c, 0] = sums[start + i, c]
+                    room.sums[i, 1 + slot, 0] = sums[start + i, slot]
 
 
 @inner
@@ -159,13 +161,15 @@ def _end(start, b, samples, shift, total, sums, room):
         total[k] = 0.0
         for lane in range(n_lanes):
             total[k] += room.sums[i, 0, lane]
-        for c in range(sums.shape[1]):
+        for slot in range(room.sums.shape[1] - 1):
+            at = slot * n_lanes
             if samples.by_row:
-                sums[k, c] = room.sums[i, 1 + c // n_lanes, c % n_lanes]
+                for lane in range(min(n_lanes, sums.shape[1] - at)):
+                    sums[k, at + lane] = room.sums[i, 1 + slot, lane]
             else:
-                sums[k, c] = 0.0
+                sums[k, slot] = 0.0
                 for lane in range(n_lanes):
-                    sums[k, c] += room.sums[i, 1 + c, lane]
+                    sums[k, slot] += room.sums[i, 1 + slot, lane]
         shift[k] = room.shift[i] if room.has_shift[i] else -math.inf
         # the largest weight is 1 or more, but for rounding; where there is no shift it may be anything
         least = 0.5 if samples.rule.logarithmic else 0.0

@@ -4,14 +4,17 @@ import os
 
 import pytest
 
-from tools.build_book import ensure_built
+from tests import background
+from tools import HTML
 from tools.checks.browser import Browser, chromium_path
 
 
 @pytest.fixture(scope="session")
 def book_html():
     """Folder of the built book; built if what lies there is older than its sources."""
-    return ensure_built()
+    ended = background.book().result()
+    assert ended.returncode == 0, ended.stdout
+    return HTML
 
 
 @pytest.fixture(scope="session")

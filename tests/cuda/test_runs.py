@@ -29,24 +29,28 @@ begin = partial(background.begin, python=PYTHON, without=("NUMBA_ENABLE_CUDASIM"
 @cache
 def runs():
     """The long processes, beside all other tests (``tests/conftest.py`` begins them)."""
-    simulator = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/cuda/simulated")
+    simulator = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
     compiler = ("-W", "ignore", "-m", "tests.cuda.compile_all")
-    halves = [begin(*compiler, half, "2") for half in "01"]
-    return begin(*simulator, NUMBA_ENABLE_CUDASIM="1"), *halves
+    files = sorted(map(str, (ROOT / "tests/cuda/simulated").glob("test_*.py")))
+    return {
+        "simulator": [begin(*simulator, *files[half::2], NUMBA_ENABLE_CUDASIM="1") for half in (0, 1)],
+        "compiler": [begin(*compiler, half, "2") for half in "01"],
+    }
 
 
 @needs_numba_cuda
 def test_in_the_simulator():
-    ended = runs()[0].result()
-    assert ended.returncode == 0, ended.stdout
-    assert " passed" in ended.stdout
+    for half in runs()["simulator"]:
+        ended = half.result()
+        assert ended.returncode == 0, ended.stdout
+        assert " passed" in ended.stdout
 
 
 @pytest.fixture(scope="module")
 def compiled():
     """What the compiler says of every kernel."""
     lines = []
-    for half in runs()[1:]:
+    for half in runs()["compiler"]:
         ended = half.result()
         assert ended.returncode == 0, ended.stdout
         lines += [line for line in ended.stdout.splitlines() if line.startswith("{")]
