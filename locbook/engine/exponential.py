@@ -65,6 +65,10 @@ EXPONENTIALS = (
     *(0.0013888888952352863, 0.00019841269890076403, 2.4801485441561313e-05, 2.755724088722987e-06),
     *(2.763265472252779e-07, 2.5110049204818658e-08),
 )
+EXPONENTIALS_32 = (
+    *(1.0, 1.000000037738871, 0.5000000047146057, 0.16666415414043034),
+    *(0.04166635277111453, 0.008375134774469875, 0.00139411188956441),
+)
 
 
 @inner(fastmath={"contract"})
@@ -83,49 +87,58 @@ def _small_exp(r):
     return p * r + EXPONENTIALS[0]
 
 
+#: Adding it rounds to a whole number, which then stands in the last bits (:class:`Powers`).
+_ROUNDER = POWERS[8].rounder
+_LAST_BITS = np.float64(_ROUNDER).view(np.int64)
+
+
 @inner
 def _power_of_two(k):
     """2^k, written into the exponent bits, for a whole number k between -1022 and 1023."""
-    return np.int64((np.int64(k) + np.int64(1023)) << np.int64(52)).view(np.float64)
+    return np.int64((k + np.int64(1023)) << np.int64(52)).view(np.float64)
 
 
 # Rounding must stay as it is written: "reassoc" would delete the subtraction of k ln 2 in two parts.
 @jit(fastmath={"contract"})
 def exp_negative(x):
     """e^x for x <= 0 (or NaN, which stays NaN)."""
-    k = np.rint(x * _LOG2_E)
+    rounded = x * _LOG2_E + _ROUNDER
+    k = rounded - _ROUNDER
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-    return 0.0 if x < SMALLEST else _small_exp(r) * _power_of_two(k)
+    power = _power_of_two(np.float64(rounded).view(np.int64) - _LAST_BITS)
+    return 0.0 if x < SMALLEST else _small_exp(r) * power
 
 
 @jit(fastmath={"contract"})
 def exp(x):
     """e^x for any x, denormal results too; a user's function gets it for ``math.exp`` and ``numpy.exp``."""
-    x = min(max(x, -750.0), 710.0) if x == x else x
-    k = np.rint(x * _LOG2_E)
-    half = np.floor(0.5 * k)
+    x = -750.0 if x < -750.0 else 710.0 if x > 710.0 else x  # NaN stays
+    rounded = x * _LOG2_E + _ROUNDER
+    k = rounded - _ROUNDER
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-    return _small_exp(r) * _power_of_two(half) * _power_of_two(k - half)
+    whole = np.float64(rounded).view(np.int64) - _LAST_BITS
+    half = whole >> np.int64(1)
+    return _small_exp(r) * _power_of_two(half) * _power_of_two(whole - half)
 
 
 _LOG2_E_32, _ZERO = np.float32(_LOG2_E), np.float32(0.0)
+_ROUNDER_32 = np.float32(POWERS[4].rounder)
+_LAST_BITS_32 = _ROUNDER_32.view(np.int32)
 #: From here to there the power of two is no denormal number, and none is beyond all floats.
 _LEAST, _MOST = np.float32(-87.0), np.float32(89.0)
 _LN2_HIGH_32, _LN2_LOW_32 = np.float32(0.693359375), np.float32(-2.12194440054690583e-4)
-_COEFFICIENTS_32 = tuple(np.float32(c) for c in _POWERS_32)
-
-
-@inner
-def _power_of_two_32(k):
-    return np.int32((np.int32(k) + np.int32(127)) << np.int32(23)).view(np.float32)
+_COEFFICIENTS_32 = tuple(np.float32(c) for c in EXPONENTIALS_32)
 
 
 @jit(fastmath={"contract"})
 def exp_32(x):
     """The same in float32, within 2 units in the last place from -87 to 88.3; below it 0, and inf beyond."""
-    x = min(x, _MOST)
-    k = np.rint(x * _LOG2_E_32)
-    f = ((x - k * _LN2_HIGH_32) - k * _LN2_LOW_32) * _LOG2_E_32  # 2^f = e^r
+    x = _MOST if x > _MOST else x
+    rounded = x * _LOG2_E_32 + _ROUNDER_32
+    k = rounded - _ROUNDER_32
+    r = (x - k * _LN2_HIGH_32) - k * _LN2_LOW_32
     c = _COEFFICIENTS_32
-    power = c[0] + f * (c[1] + f * (c[2] + f * (c[3] + f * (c[4] + f * (c[5] + f * c[6])))))
-    return _ZERO if x < _LEAST else power * _power_of_two_32(k)
+    small = c[0] + r * (c[1] + r * (c[2] + r * (c[3] + r * (c[4] + r * (c[5] + r * c[6])))))
+    bits = np.float32(rounded).view(np.int32) - _LAST_BITS_32
+    power = np.int32((bits + np.int32(127)) << np.int32(23)).view(np.float32)
+    return _ZERO if x < _LEAST else small * power

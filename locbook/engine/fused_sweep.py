@@ -132,48 +132,48 @@ def _follow(i, lanes, sums, shift, has_shift):
 
 
 @inner
-def _begin(start, b, samples, shift, total, sums, room):
+def _begin(start, b, by_row, shift, total, sums, block_shift, block_sums, has_shift, lost):
     """Take the sums so far into the first lane."""
-    n_lanes = room.sums.shape[2]
-    room.sums[:] = 0.0
+    n_lanes = block_sums.shape[2]
     for i in range(BLOCK):
         known = i < b and shift[start + i] > -math.inf
-        room.has_shift[i] = known
-        room.lost[i] = i < b and math.isnan(shift[start + i])
-        room.shift[i] = 0
+        has_shift[i] = known
+        lost[i] = i < b and math.isnan(shift[start + i])
+        block_shift[i] = shift[start + i] if known else 0.0
+        for slot in range(block_sums.shape[1]):
+            for lane in range(n_lanes):
+                block_sums[i, slot, lane] = 0.0
         if known:
-            room.shift[i], room.sums[i, 0, 0] = shift[start + i], total[start + i]
-            for slot in range(room.sums.shape[1] - 1):
+            block_sums[i, 0, 0] = total[start + i]
+            for slot in range(block_sums.shape[1] - 1):
                 at = slot * n_lanes
-                if samples.by_row:
+                if by_row:
                     for lane in range(min(n_lanes, sums.shape[1] - at)):
-                        room.sums[i, 1 + slot, lane] = sums[start + i, at + lane]
+                        block_sums[i, 1 + slot, lane] = sums[start + i, at + lane]
                 else:
-                    room.sums[i, 1 + slot, 0] = sums[start + i, slot]
+                    block_sums[i, 1 + slot, 0] = sums[start + i, slot]
 
 
 @inner
-def _end(start, b, samples, shift, total, sums, room):
-    """Give the sums back, their lanes added up."""
-    n_lanes = room.sums.shape[2]
+def _end(start, b, by_row, least, shift, total, sums, block_shift, block_sums, has_shift, lost):
+    """Give the sums back, their lanes added up. The sum of the weights is ``least`` or more, where there are any."""
+    n_lanes = block_sums.shape[2]
     for i in range(b):
         k = start + i
         total[k] = 0.0
         for lane in range(n_lanes):
-            total[k] += room.sums[i, 0, lane]
-        for slot in range(room.sums.shape[1] - 1):
+            total[k] += block_sums[i, 0, lane]
+        for slot in range(block_sums.shape[1] - 1):
             at = slot * n_lanes
-            if samples.by_row:
+            if by_row:
                 for lane in range(min(n_lanes, sums.shape[1] - at)):
-                    sums[k, at + lane] = room.sums[i, 1 + slot, lane]
+                    sums[k, at + lane] = block_sums[i, 1 + slot, lane]
             else:
                 sums[k, slot] = 0.0
                 for lane in range(n_lanes):
-                    sums[k, slot] += room.sums[i, 1 + slot, lane]
-        shift[k] = room.shift[i] if room.has_shift[i] else -math.inf
-        # the largest weight is 1 or more, but for rounding; where there is no shift it may be anything
-        least = 0.5 if samples.rule.logarithmic else 0.0
-        if room.lost[i] or (room.has_shift[i] and not total[k] >= least):
+                    sums[k, slot] += block_sums[i, 1 + slot, lane]
+        shift[k] = block_shift[i] if has_shift[i] else -math.inf
+        if lost[i] or (has_shift[i] and not total[k] >= least):
             shift[k] = math.nan
 
 
@@ -202,55 +202,44 @@ def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, 
     int
         How many rows held values of a profile that are no weights.
     """
-    add, panels, bias, factors, values = (
-        samples.add, samples.panels, samples.bias, samples.factors, samples.values,
-    )  # fmt: skip
+    weigh, weigh_some, add, prepare, rule, panels, bias, factors, values, by_row = samples
     lanes, weights, work, takes_part, who, tile_sums, block_sums, block_shift, has_shift, lost = room
+    has_terms = rule.scores.size > 0
+    # the largest weight is 1 or more, but for rounding; where there is no shift it may be anything
+    least = 0.5 if rule.logarithmic else 0.0
     bad = 0
     for number in range(ends.size):
         start = number * block
         b = min(block, total.size - start)
         rows = (b + ROWS - 1) // ROWS * ROWS
-        _begin(start, b, samples, shift, total, sums, room)
-        for tile in tiles[ends[number - 1] if number else 0 : ends[number]]:
-            first = tile * per_tile
+        _begin(start, b, by_row, shift, total, sums, block_shift, block_sums, has_shift, lost)
+        for k in range(ends[number - 1] if number else 0, ends[number]):
+            first = tiles[k] * per_tile
             count = min(per_tile, panels.shape[0] - first)
             taken = False
             for i in range(0, rows, ROWS):
                 # At first a look at one panel, only for the shift: so the tile is seldom done twice. Then the tile,
                 # until no shift has moved, TRIES times at most. Each call overwrites ``lanes``; the last is added.
                 # Where some may see what others do not, no look: a query's shift is to depend on no other query.
-                again, tries, now = True, 0, count if has_shift[i] or samples.prepare else min(1, count)
+                again, tries, now = True, 0, count if has_shift[i] or prepare else min(1, count)
                 place = i % AT_ONCE  # among the queries that one call prepares
-                fours = min(AT_ONCE, rows - i) // ROWS if samples.prepare and place == 0 else 0
+                fours = min(AT_ONCE, rows - i) // ROWS if prepare and place == 0 else 0
                 while again and tries < TRIES:
                     if fours:
                         bad += call(
-                            samples.prepare, samples.rule, of_rule, queries, panels, start + i, i, fours, first, count,
+                            prepare, rule, of_rule, queries, panels, start + i, i, fours, first, count,
                             weights, work, takes_part[place:], who[place // ROWS :],
                         )  # fmt: skip
                     found = who[place // ROWS]
                     if found == NOBODY:
                         break
                     # a kernel that stores weights does so over the log-weights of the terms
-                    fours = 1 if add and samples.rule.scores.size else 0
+                    fours = 1 if add and has_terms else 0
                     call(
-                        samples.weigh_some if found == SOME else samples.weigh,
-                        queries,
-                        start + i,
-                        i,
-                        panels,
-                        first,
-                        now,
-                        bias,
-                        slope,
-                        block_shift,
-                        factors,
-                        values,
-                        lanes,
-                        weights,
-                        takes_part[place:],
-                    )
+                        weigh_some if found == SOME else weigh,
+                        queries, start + i, i, panels, first, now, bias, slope, block_shift, factors, values,
+                        lanes, weights, takes_part[place:],
+                    )  # fmt: skip
                     again = now < count
                     for r in range(i, i + ROWS):
                         again |= _follow(r, lanes, block_sums, block_shift, has_shift)
@@ -274,5 +263,5 @@ def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, 
                         for lane in range(tile_sums.shape[2]):
                             block_sums[i, 1 + c, lane] += tile_sums[i, c, lane]
                             tile_sums[i, c, lane] = 0
-        _end(start, b, samples, shift, total, sums, room)
+        _end(start, b, by_row, least, shift, total, sums, block_shift, block_sums, has_shift, lost)
     return bad

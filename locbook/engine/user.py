@@ -23,6 +23,7 @@ from numba.core.errors import NumbaError
 
 from ..kernels.logarithm import log
 from .exponential import exp, exp_32
+from .named import quotient
 from .panels import PANEL
 from .parts import FLOAT32_PROFILE_PART, METRIC_PART, PROFILE_PART, address
 
@@ -111,26 +112,30 @@ def scalar_function(
 def _profile(function: Callable, log: bool, dtype: str, narrow: bool = True) -> Any:
     number = getattr(np, dtype)
     scalar = scalar_function(function, getattr(types, dtype), dtype=dtype, narrow=narrow)
-    # u is exactly 1 at the distance h, where the profile may have an edge
+    # s is exactly 1 at the distance h, where the profile may have an edge
     exact_edge = dtype == "float64" and not log
     nothing, zero, infinity, one = (
         number(value) for value in (-math.inf if log else 0.0, 0.0, math.inf, 1.0)
     )
+    largest = np.finfo(number).max
+    # the bits of a float: unsigned they grow from 0 to infinity, and go on with NaN and what is negative
+    integer = np.uint64 if dtype == "float64" else np.uint32
+    infinite = infinity.view(integer)
 
     @njit(error_model="numpy", nogil=True)
     def profile(row, n, a, squared):
         fine, square = True, number(squared)
         inverse = one / square
-        exact = exact_edge or not zero < inverse < infinity
+        normal = zero < inverse < infinity
         for j in range(n):
-            s = row[j] / square if exact else row[j] * inverse
-            far = (
-                s == infinity
-            )  # no column in common, or beyond all floats: weight 0, whatever the function says
+            s = quotient(row[j], square, inverse) if exact_edge else row[j] * inverse
+            s = s if normal else row[j] / square
+            # no column in common, or beyond all floats: weight 0, whatever the function says
+            far = s == infinity
             weight = number(scalar(zero if far else s))
             weight = nothing if far else weight
-            # a weight is a number >= 0, its logarithm anything below infinity
-            fine &= weight < infinity if log else (weight >= zero) & (weight < infinity)
+            # a weight is a number >= 0 (-0 is one, and + 0 makes it 0), its logarithm anything below infinity
+            fine &= weight <= largest if log else number(weight + zero).view(integer) < infinite
             row[j] = weight
         return 0 if fine else 1
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from locbook.engine.exponential import EXPONENTIALS, POWERS, SMALLEST, exp_negative
+from locbook.engine.exponential import EXPONENTIALS, EXPONENTIALS_32, POWERS, SMALLEST, exp_negative
+from locbook.engine.named import quotient
 
 
 @njit
@@ -58,14 +59,33 @@ def test_a_row_is_what_its_entries_are():
         assert single[0] == whole[i]
 
 
+@njit(error_model="numpy")
+def quotients(a, b, out):
+    for i in range(a.size):
+        out[i] = quotient(a[i], b[i], 1.0 / b[i])
+
+
+def test_quotients_are_those_of_a_division():
+    rng = np.random.default_rng(3)
+    powers = 2.0 ** rng.integers(-300, 300, 20_000)
+    ones = np.nextafter(powers, 0)  # Markstein's exception, by its theorem
+    for b in (powers * rng.uniform(1, 2, 20_000), ones):
+        near = [b, np.nextafter(b, math.inf), np.nextafter(b, 0)]
+        for a in (*near, b * rng.uniform(0, 4, 20_000), 0 * b, b + math.inf):
+            out = np.empty_like(a)
+            quotients(a, b, out)
+            np.testing.assert_array_equal(out, a / b)
+
+
 @pytest.mark.parametrize(
     ("stored", "function", "half", "error"),
     [
         (POWERS[4].coefficients, lambda t: mpmath.mpf(2) ** t, "0.5", 3e-9),
         (POWERS[8].coefficients, lambda t: mpmath.mpf(2) ** t, "0.5", 2.5e-17),
         (EXPONENTIALS, mpmath.exp, "0.346608247", 2.5e-17),
+        (EXPONENTIALS_32, mpmath.exp, "0.346608247", 3e-9),
     ],
-    ids=["2^f, float32", "2^f, float64", "e^r"],
+    ids=["2^f, float32", "2^f, float64", "e^r", "e^r, float32"],
 )
 def test_the_coefficients_are_those_of_the_interpolation(stored, function, half, error):
     with mpmath.workdps(60):
