@@ -41,7 +41,7 @@ from .problem import Problem
 from .reach import coordinates, some_columns
 from .scores import PRODUCT, scores_address
 from .stream import FLOAT32_ERROR, around_middle, fits_float32, float32_error
-from .terms import ALL, NOBODY, SOME, Rule, prepare_address
+from .terms import ALL, NOBODY, SOME, Rule
 from .values import sample_sums_address, values_address
 from .vectors import ENABLED, ROWS, VALUE_ROWS, VECTOR_BYTES
 
@@ -140,17 +140,17 @@ def make_scratch(samples: Samples, per_tile: int, by_row: bool) -> Scratch:
     p = samples.values.shape[1]
     slots = samples.points.shape[2] // lanes if by_row else samples.points.shape[1]
     return Scratch(
-        np.zeros((BLOCK, 2, lanes), dtype),
-        np.zeros((BLOCK, size), dtype),
-        np.zeros((0, size), dtype),
-        np.zeros((BLOCK, size), np.bool_),
-        np.full(BLOCK // ROWS, ALL),
-        np.zeros((BLOCK, size), dtype),
-        np.zeros((BLOCK, slots, lanes), dtype),
-        np.zeros(samples.value_sums.shape, dtype),
-        np.zeros(samples.point_sums.shape, dtype),
-        np.arange(p),
-        np.ones(p, dtype),
+        lanes=np.zeros((BLOCK, 2, lanes), dtype),
+        weights=np.zeros((BLOCK, size), dtype),
+        work=np.zeros((0, size), dtype),
+        takes_part=np.zeros((BLOCK, size), np.bool_),
+        who=np.full(BLOCK // ROWS, ALL),
+        pulls=np.zeros((BLOCK, size), dtype),
+        sums=np.zeros((BLOCK, slots, lanes), dtype),
+        value_sums=np.zeros(samples.value_sums.shape, dtype),
+        point_sums=np.zeros(samples.point_sums.shape, dtype),
+        columns=np.arange(p),
+        ones=np.ones(p, dtype),
     )
 
 
@@ -353,23 +353,23 @@ def _backward(
     sought = x if leaf.kind == PRODUCT else np.column_stack([x, np.ones(n)])
     by_row = sought.shape[1] >= lanes
     parts = Parts(
-        weigh_address(dtype, leaf.kind, False, 0, True),
-        weigh_address(dtype, leaf.kind, False, 0, True, leaf.prepared),
-        prepare_address(dtype) if leaf.prepared else 0,
-        scores_address(dtype, PRODUCT),
-        values_address(dtype, by_row),
-        sample_sums_address(dtype),
+        weigh=weigh_address(dtype, leaf.kind, False, 0, True),
+        weigh_some=weigh_address(dtype, leaf.kind, False, 0, True, leaf.prepared),
+        prepare=leaf.prepare(dtype),
+        products=scores_address(dtype, PRODUCT),
+        of_queries=values_address(dtype, by_row),
+        of_samples=sample_sums_address(dtype),
     )
     panels = pack(some_columns(problem.samples, leaf.columns), number)
     per_tile = int(np.clip(TILE // (PANEL * max(d, p) * number.itemsize), 1, PANELS))
     samples = Samples(
-        panels,
-        pack(_bias(problem)[:, None], number, fill=-np.inf)[:, 0],
-        leaf.factors.astype(number),
-        pack(values, number, fill=0.0),
-        pack_rows(sought, number, lanes) if by_row else pack(sought, number, fill=0.0),
-        np.zeros((len(panels), p, PANEL)),
-        np.zeros((len(panels), d + 1, PANEL)),
+        panels=panels,
+        bias=pack(_bias(problem)[:, None], number, fill=-np.inf)[:, 0],
+        factors=leaf.factors.astype(number),
+        values=pack(values, number, fill=0.0),
+        points=pack_rows(sought, number, lanes) if by_row else pack(sought, number, fill=0.0),
+        value_sums=np.zeros((len(panels), p, PANEL)),
+        point_sums=np.zeros((len(panels), d + 1, PANEL)),
     )
 
     def whole(array: np.ndarray, fill: float | None = None) -> np.ndarray:
@@ -378,12 +378,12 @@ def _backward(
         return np.ascontiguousarray(joined)  # joined Fortran arrays are one
 
     every = Queries(
-        whole(some_columns(problem.queries, leaf.columns)),
-        whole(leaf.slope),
-        whole(shift),
-        whole(pull, 0.0),
-        whole(level, 0.0),
-        whole(np.column_stack([q, np.ones(m)])),
+        places=whole(some_columns(problem.queries, leaf.columns)),
+        slope=whole(leaf.slope),
+        shift=whole(shift),
+        cotangent=whole(pull, 0.0),
+        level=whole(level, 0.0),
+        points=whole(np.column_stack([q, np.ones(m)])),
     )
 
     def of_task(own: slice) -> tuple[Samples, slice, Rule]:

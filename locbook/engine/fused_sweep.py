@@ -65,9 +65,7 @@ class Scratch(NamedTuple):
 
     ``lanes``, ``weights``, ``tile_sums``: of one tile, in its dtype, filled by the kernels. ``work``: of four
     queries, for ``prepare``. ``takes_part``, ``who``: of AT_ONCE, filled by it; where nothing is prepared ``who`` stays
-    ALL. ``sums``: in float64, the
-    sum of the weights, then the slots. ``shift``: in the dtype of the tile. ``has_shift``: whether a query has met a
-    weight. ``lost``: whether this path fails it.
+    ALL.
     """
 
     lanes: np.ndarray
@@ -76,31 +74,81 @@ class Scratch(NamedTuple):
     takes_part: np.ndarray
     who: np.ndarray
     tile_sums: np.ndarray
+
+
+class State(NamedTuple):
+    """What is known of the queries of a task so far; ``rows`` are these to the next multiple of ROWS.
+
+    Attributes
+    ----------
+    sums : array of float64, shape (rows, 1 + slots, W)
+        The sum of the weights, then those of the slots.
+    shift : array, shape (rows,)
+        In the dtype of the tile.
+    has_shift, lost : arrays of bool, shape (rows,)
+        Whether a query has met a weight, and whether this path fails it.
+    """
+
     sums: np.ndarray
     shift: np.ndarray
     has_shift: np.ndarray
     lost: np.ndarray
 
 
+def _slots(samples: Samples, n_lanes: int) -> int:
+    return samples.values.shape[2] // n_lanes if samples.by_row else samples.values.shape[1]
+
+
 def make_scratch(samples: Samples, per_tile: int, n_lanes: int) -> Scratch:
     """For tiles of ``per_tile`` panels and vectors of ``n_lanes`` numbers."""
-    dtype = samples.panels.dtype
-    slots = samples.values.shape[2] // n_lanes if samples.by_row else samples.values.shape[1]
+    dtype, slots = samples.panels.dtype, _slots(samples, n_lanes)
     apart = samples.add != 0
     prepared, terms = samples.prepare != 0, samples.rule.scores.size
     stored = apart or (prepared and terms > 0)
     return Scratch(
-        np.zeros((BLOCK, 2 if apart else 2 + slots, n_lanes), dtype),
-        np.zeros((BLOCK if stored else 0, per_tile * PANEL), dtype),
-        np.zeros((ROWS if terms > 1 else 0, per_tile * PANEL), dtype),
-        np.zeros((AT_ONCE if prepared else 0, per_tile * PANEL), np.bool_),
-        np.full(AT_ONCE // ROWS, ALL),
-        np.zeros((BLOCK, slots if apart else 0, n_lanes), dtype),
-        np.zeros((BLOCK, 1 + slots, n_lanes)),
-        np.zeros(BLOCK, dtype),
-        np.zeros(BLOCK, np.bool_),
-        np.zeros(BLOCK, np.bool_),
+        lanes=np.zeros((BLOCK, 2 if apart else 2 + slots, n_lanes), dtype),
+        weights=np.zeros((BLOCK if stored else 0, per_tile * PANEL), dtype),
+        work=np.zeros((ROWS if terms > 1 else 0, per_tile * PANEL), dtype),
+        takes_part=np.zeros((AT_ONCE if prepared else 0, per_tile * PANEL), np.bool_),
+        who=np.full(AT_ONCE // ROWS, ALL),
+        tile_sums=np.zeros((BLOCK, slots if apart else 0, n_lanes), dtype),
     )
+
+
+def make_state(
+    samples: Samples, rows: int, n_lanes: int, shift: np.ndarray, total: np.ndarray, sums: np.ndarray
+) -> State:
+    """The sums so far in the first lane, or in the lanes that are columns.
+
+    ``shift``, ``total`` and ``sums`` are float64, of shapes (b,), (b,) and (b, p); the first is in powers of two, -inf
+    before the first weight, NaN where the exponents are too large for this path.
+    """
+    b, p = sums.shape
+    state = State(
+        sums=np.zeros((rows, 1 + _slots(samples, n_lanes), n_lanes)),
+        shift=np.zeros(rows, samples.panels.dtype),
+        has_shift=np.zeros(rows, np.bool_),
+        lost=np.zeros(rows, np.bool_),
+    )
+    known = shift > -np.inf
+    state.has_shift[:b], state.lost[:b] = known, np.isnan(shift)
+    state.shift[:b] = np.where(known, shift, 0.0)
+    columns = slice(n_lanes, n_lanes + p) if samples.by_row else slice(n_lanes, None, n_lanes)
+    for place, some in ((slice(1), total[:, None]), (columns, sums)):
+        state.sums.reshape(rows, -1)[:b, place] = np.where(known[:, None], some, 0.0)
+    return state
+
+
+def give_back(samples: Samples, state: State, shift: np.ndarray, total: np.ndarray, sums: np.ndarray) -> None:
+    """Fill them with what the sweep found, the lanes added up."""
+    b, p = sums.shape
+    found = state.sums[:b]
+    total[:] = found[:, 0].sum(axis=1)
+    sums[:] = found[:, 1:].reshape(b, -1)[:, :p] if samples.by_row else found[:, 1:].sum(axis=2)
+    # the largest weight is 1 or more, but for rounding; where there is no shift it may be anything
+    least = 0.5 if samples.rule.logarithmic else 0.0
+    shift[:] = np.where(state.has_shift[:b], state.shift[:b], -np.inf)
+    shift[state.lost[:b] | (state.has_shift[:b] & ~(total >= least))] = np.nan
 
 
 @inner
@@ -113,88 +161,41 @@ def _largest(lanes, i):
 
 
 @inner
-def _follow(i, lanes, sums, shift, has_shift):
-    """Move the shift of query ``i`` to the largest exponent, where it must; returns whether it did.
+def _follow(top, k, sums, shift, has_shift):
+    """Move the shift of query ``k`` to the largest exponent, where it must; returns whether it did.
 
     Exponents are beyond the shift: at the first weight, from a shift of 0, the largest itself.
     """
-    top = _largest(lanes, i)
-    if top == -math.inf or (has_shift[i] and not top > HEADROOM):
+    if top == -math.inf or (has_shift[k] and not top > HEADROOM):
         return False
-    if has_shift[i]:
+    if has_shift[k]:
         factor = math.exp2(-np.float64(top))
         for c in range(sums.shape[1]):
             for lane in range(sums.shape[2]):
-                sums[i, c, lane] *= factor
-    has_shift[i] = True
-    shift[i] += top
+                sums[k, c, lane] *= factor
+    has_shift[k] = True
+    shift[k] += top
     return top != 0.0
 
 
-@inner
-def _begin(start, b, by_row, shift, total, sums, block_shift, block_sums, has_shift, lost):
-    """Take the sums so far into the first lane."""
-    n_lanes = block_sums.shape[2]
-    for i in range(BLOCK):
-        known = i < b and shift[start + i] > -math.inf
-        has_shift[i] = known
-        lost[i] = i < b and math.isnan(shift[start + i])
-        block_shift[i] = shift[start + i] if known else 0.0
-        for slot in range(block_sums.shape[1]):
-            for lane in range(n_lanes):
-                block_sums[i, slot, lane] = 0.0
-        if known:
-            block_sums[i, 0, 0] = total[start + i]
-            for slot in range(block_sums.shape[1] - 1):
-                at = slot * n_lanes
-                if by_row:
-                    for lane in range(min(n_lanes, sums.shape[1] - at)):
-                        block_sums[i, 1 + slot, lane] = sums[start + i, at + lane]
-                else:
-                    block_sums[i, 1 + slot, 0] = sums[start + i, slot]
-
-
-@inner
-def _end(start, b, by_row, least, shift, total, sums, block_shift, block_sums, has_shift, lost):
-    """Give the sums back, their lanes added up. The sum of the weights is ``least`` or more, where there are any."""
-    n_lanes = block_sums.shape[2]
-    for i in range(b):
-        k = start + i
-        total[k] = 0.0
-        for lane in range(n_lanes):
-            total[k] += block_sums[i, 0, lane]
-        for slot in range(block_sums.shape[1] - 1):
-            at = slot * n_lanes
-            if by_row:
-                for lane in range(min(n_lanes, sums.shape[1] - at)):
-                    sums[k, at + lane] = block_sums[i, 1 + slot, lane]
-            else:
-                sums[k, slot] = 0.0
-                for lane in range(n_lanes):
-                    sums[k, slot] += block_sums[i, 1 + slot, lane]
-        shift[k] = block_shift[i] if has_shift[i] else -math.inf
-        if lost[i] or (has_shift[i] and not total[k] >= least):
-            shift[k] = math.nan
-
-
 @jit
-def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, shift, total, sums, room):
+def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, state, room):
     """Add the samples of some tiles to the sums of some queries.
 
     Parameters
     ----------
     samples : Samples
-    queries : array, shape (b to the next multiple of ROWS, d)
-    slope : array, shape (b to the next multiple of ROWS,)
+    queries : array, shape (rows, d)
+        A multiple of ROWS; the last is there again and again.
+    slope : array, shape (rows,)
     of_rule : Rows
     block : int
         Queries of a block, at most BLOCK.
     tiles, ends : arrays of int64
         Numbers of the tiles that the first block visits, then the second's, and so on, and where each block's end; a
         tile is ``per_tile`` panels.
-    shift, total : arrays of float64, shape (b,)
-        ``shift`` in powers of two; -inf before the first weight, NaN where the exponents are too large for this kernel.
-    sums : array of float64, shape (b, p)
+    state : State
+        Updated.
     room : Scratch
 
     Returns
@@ -202,28 +203,28 @@ def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, 
     int
         How many rows held values of a profile that are no weights.
     """
-    weigh, weigh_some, add, prepare, rule, panels, bias, factors, values, by_row = samples
-    lanes, weights, work, takes_part, who, tile_sums, block_sums, block_shift, has_shift, lost = room
-    has_terms = rule.scores.size > 0
-    # the largest weight is 1 or more, but for rounding; where there is no shift it may be anything
-    least = 0.5 if rule.logarithmic else 0.0
-    bad = 0
+    weigh, weigh_some, add, prepare, rule, panels, bias, factors, values, _ = samples
+    lanes, weights, work, takes_part, who, tile_sums = room
+    sums, shift, has_shift, lost = state
+    bad, visited, has_terms = 0, 0, rule.scores.size > 0
     for number in range(ends.size):
         start = number * block
-        b = min(block, total.size - start)
-        rows = (b + ROWS - 1) // ROWS * ROWS
-        _begin(start, b, by_row, shift, total, sums, block_shift, block_sums, has_shift, lost)
-        for k in range(ends[number - 1] if number else 0, ends[number]):
-            first = tiles[k] * per_tile
-            count = min(per_tile, panels.shape[0] - first)
+        rows = block if start + block <= queries.shape[0] else queries.shape[0] - start
+        block_shift = shift[start : start + rows]
+        while visited < ends[number]:
+            first = tiles[visited] * per_tile
+            visited += 1
+            count = per_tile if first + per_tile <= panels.shape[0] else panels.shape[0] - first
             taken = False
             for i in range(0, rows, ROWS):
                 # At first a look at one panel, only for the shift: so the tile is seldom done twice. Then the tile,
                 # until no shift has moved, TRIES times at most. Each call overwrites ``lanes``; the last is added.
                 # Where some may see what others do not, no look: a query's shift is to depend on no other query.
-                again, tries, now = True, 0, count if has_shift[i] or prepare else min(1, count)
+                again, tries, now = True, 0, count if has_shift[start + i] or prepare else 1
                 place = i % AT_ONCE  # among the queries that one call prepares
-                fours = min(AT_ONCE, rows - i) // ROWS if prepare and place == 0 else 0
+                fours = 0
+                if prepare and place == 0:
+                    fours = AT_ONCE // ROWS if i + AT_ONCE <= rows else (rows - i) // ROWS
                 while again and tries < TRIES:
                     if fours:
                         bad += call(
@@ -242,26 +243,25 @@ def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, 
                     )  # fmt: skip
                     again = now < count
                     for r in range(i, i + ROWS):
-                        again |= _follow(r, lanes, block_sums, block_shift, has_shift)
+                        again |= _follow(_largest(lanes, r), start + r, sums, shift, has_shift)
                     tries, now = tries + (now == count), count
                 if found == NOBODY:
-                    for r in range(i, min(i + ROWS, weights.shape[0])):
+                    for r in range(i, i + ROWS if add else i):
                         for j in range(count * PANEL):
                             weights[r, j] = 0
                     continue
                 taken = True
                 for r in range(i, i + ROWS):
                     if again:  # exponents so large that one unit in their last place is beyond the headroom
-                        lost[r] |= not _largest(lanes, r) <= HEADROOM
+                        lost[start + r] |= not _largest(lanes, r) <= HEADROOM
                     for c in range(lanes.shape[1] - 1):
                         for lane in range(lanes.shape[2]):
-                            block_sums[r, c, lane] += lanes[r, 1 + c, lane]
+                            sums[start + r, c, lane] += lanes[r, 1 + c, lane]
             if add and taken:
                 call(add, weights, rows, values, first, count, tile_sums)
                 for i in range(rows):
                     for c in range(tile_sums.shape[1]):
                         for lane in range(tile_sums.shape[2]):
-                            block_sums[i, 1 + c, lane] += tile_sums[i, c, lane]
+                            sums[start + i, 1 + c, lane] += tile_sums[i, c, lane]
                             tile_sums[i, c, lane] = 0
-        _end(start, b, by_row, least, shift, total, sums, block_shift, block_sums, has_shift, lost)
     return bad

@@ -28,7 +28,7 @@ from .panels import PANEL, pack
 from .plan import check_hollow, check_kernel_mask
 from .problem import Problem
 from .scores import DISTANCE, LOG_WEIGHT, PRODUCT, SCALED, WEIGHT, scores_address
-from .terms import CAUSAL, OTHER, WINDOW, Rows, Rule
+from .terms import CAUSAL, OTHER, WINDOW, Rows, Rule, prepare_address
 
 #: Most columns in which a squared distance in float32 is good enough for Cauchy's profile.
 MOST_COLUMNS = 64
@@ -130,9 +130,18 @@ class Leaf:
         return all(term.single for term in self.terms)
 
     @property
+    def limited(self) -> bool:
+        """Whether a limit or a mask may keep samples out."""
+        return bool(self.limits or self.masks)
+
+    @property
     def prepared(self) -> bool:
         """Whether something is said of a pair before the fused kernel sums it."""
-        return bool(self.terms or self.limits or self.masks)
+        return bool(self.terms) or self.limited
+
+    def prepare(self, dtype: str) -> int:
+        """Address of the part that says it; 0 where nothing is said."""
+        return prepare_address(dtype, min(len(self.terms), 2), self.limited) if self.prepared else 0
 
 
 def as_leaf(problem: Problem) -> Leaf | None:
@@ -178,7 +187,10 @@ def as_product(problem: Problem) -> Leaf | None:
         return None
     columns = np.unique(np.concatenate([term.columns for term in terms]))
     kind = LOG_WEIGHT if logarithmic else WEIGHT
-    return Leaf(kind, False, columns, np.ones(len(columns)), np.zeros(m), offset, terms, limits, masks)
+    return Leaf(
+        kind=kind, root=False, columns=columns, factors=np.ones(len(columns)), slope=np.zeros(m), offset=offset,
+        terms=terms, limits=limits, masks=masks,
+    )  # fmt: skip
 
 
 def _parts_of(problem: Problem, kernel: base.Kernel) -> list[Any] | None:
@@ -218,7 +230,10 @@ def _term_of(problem: Problem, kernel: base.Kernel) -> Term | None:
     ones = np.ones(len(columns))
     if isinstance(kernel, base.SoftmaxKernel):
         widths, score = np.full(m, kernel.temperature), partial(named.profile_address, SCORE)
-        return Term(PRODUCT, columns, ones, widths, None, score, 0.0, True, True, False)
+        return Term(
+            kind=PRODUCT, columns=columns, factors=ones, widths=widths, of_samples=None,
+            profile=score, shape=0.0, logarithmic=True, single=True, user=False,
+        )  # fmt: skip
     ruler, kind, factors, of_samples = kernel.ruler, DISTANCE, ones, None
     if kernel.metric.code != EUCLIDEAN:
         return None
@@ -249,8 +264,9 @@ def _term_of(problem: Problem, kernel: base.Kernel) -> Term | None:
         part = partial(named.profile_address, code)
         single = code in named.IN_FLOAT32 and len(columns) <= MOST_COLUMNS
     return Term(
-        kind, columns, factors, widths, of_samples, part, kernel.parameter, kernel.logarithmic, single, own
-    )
+        kind=kind, columns=columns, factors=factors, widths=widths, of_samples=of_samples,
+        profile=part, shape=kernel.parameter, logarithmic=kernel.logarithmic, single=single, user=own,
+    )  # fmt: skip
 
 
 def _alone(parts: list[Any], term: Term, offset: float) -> Leaf | None:
@@ -292,27 +308,27 @@ def rule_of(leaf: Leaf, chunk: slice | np.ndarray, number: np.dtype) -> Rule:
     has_own = [term.of_samples is not None for term in terms]
     logarithmic = leaf.kind != WEIGHT
     marks = rows([limit.of_samples for limit in leaf.limits], np.dtype(np.float64))
-    first = next((limit.of_samples for limit in leaf.limits), None)
-    if first is None and leaf.masks:
-        first = leaf.masks[0][0]
+    one_of_each = next((limit.of_samples for limit in leaf.limits), None)  # to count the samples by
+    if one_of_each is None and leaf.masks:
+        one_of_each = leaf.masks[0][0]
     return Rule(
-        np.array([scores_address(dtype, term.kind) for term in terms], np.int64),
-        np.array([term.profile(dtype) for term in terms], np.int64),
-        np.array([term.shape for term in terms], np.float64),
-        np.array([logarithmic and not term.logarithmic for term in terms], np.bool_),
-        np.cumsum([0, *map(len, columns)]),
-        np.concatenate([np.empty(0, np.int64), *columns]),
-        np.concatenate([np.empty(0, number), *(term.factors for term in terms)]).astype(number),
-        np.where(has_own, np.cumsum(has_own, dtype=np.int64) - 1, -1).astype(np.int64),
-        flat(rows(own, number)),
-        logarithmic,
-        np.array([-np.inf if logarithmic else 0.0], number),
-        np.array([limit.kind for limit in leaf.limits], np.int64),
-        np.array([limit.squared for limit in leaf.limits], np.float64),
-        flat(marks),
-        marks.min(axis=2),
-        marks.max(axis=2),
-        0 if first is None else len(first[chunk]),
+        scores=np.array([scores_address(dtype, term.kind) for term in terms], np.int64),
+        profiles=np.array([term.profile(dtype) for term in terms], np.int64),
+        shapes=np.array([term.shape for term in terms], np.float64),
+        to_log=np.array([logarithmic and not term.logarithmic for term in terms], np.bool_),
+        starts=np.cumsum([0, *map(len, columns)]),
+        columns=np.concatenate([np.empty(0, np.int64), *columns]),
+        factors=np.concatenate([np.empty(0, number), *(term.factors for term in terms)]).astype(number),
+        by_sample=np.where(has_own, np.cumsum(has_own, dtype=np.int64) - 1, -1).astype(np.int64),
+        squares=flat(rows(own, number)),
+        logarithmic=logarithmic,
+        nothing=np.array([-np.inf if logarithmic else 0.0], number),
+        limits=np.array([limit.kind for limit in leaf.limits], np.int64),
+        widths=np.array([limit.squared for limit in leaf.limits], np.float64),
+        marks=flat(marks),
+        low=marks.min(axis=2),
+        high=marks.max(axis=2),
+        size=0 if one_of_each is None else len(one_of_each[chunk]),
     )
 
 

@@ -25,7 +25,6 @@ from .pool import run_tasks, split
 from .problem import Problem
 from .reach import BLOCK, Reach, put_in_order, some_columns, support_of
 from .scores import PRODUCT, SCALED, WEIGHT
-from .terms import prepare_address
 from .values import values_address
 
 #: Columns of values that the fused kernel sums by itself.
@@ -176,12 +175,12 @@ def _sums(
     if leaf.kind == WEIGHT:
         bias = np.ones(n) if problem.sample_weight is None else problem.sample_weight
     add = 0 if in_kernel else values_address(dtype, by_row)
-    prepare = prepare_address(dtype) if leaf.prepared else 0
+    prepare = leaf.prepare(dtype)
     factors = leaf.factors.astype(number)
     some_queries = problem if len(rows) == len(problem.queries) else problem.rows(rows, problem.kernel)
     pruned = put_in_order(some_queries, reach_of(problem, leaf, bias, dtype), prune, dtype)
     if pruned is None:
-        most = LIMITED if leaf.limits or leaf.masks else MOST
+        most = LIMITED if leaf.limited else MOST
         per_tile = int(np.clip(TILE // (PANEL * max(d, p) * number.itemsize), FEWEST, most))
         per_chunk = max(1, CHUNK // (PANEL * per_tile * (d + p))) * PANEL * per_tile
         chunks, unit = [slice(first, min(first + per_chunk, n)) for first in range(0, n, per_chunk)], f.BLOCK
@@ -196,7 +195,7 @@ def _sums(
         own = some if len(rows) == len(problem.queries) else rows[some]
         queries = vectors.whole_rows(some_columns(problem.queries[own], leaf.columns), number)
         # what the sweep fills: views of the answers, but under pruning copies, which go back below
-        state = own_rows, *_ = [whole[some] for whole in (shift, total, sums)]
+        answers = own_rows, *_ = [whole[some] for whole in (shift, total, sums)]
         given = samples, queries, vectors.whole_rows(leaf.slope[own], number), rows_of(leaf, own, chunk)
         if pruned is None:
             first = np.zeros(-(-len(own_rows) // unit), np.int64)
@@ -210,10 +209,13 @@ def _sums(
             tiles, ends = pruning.active_lists(
                 *blocks, first, -(-len(own_rows) // unit), *boxes, *rest, slack
             )
-        room = f.make_scratch(samples, per_tile, lanes)
-        bad = f.fused_sweep(*given, unit, tiles, ends, per_tile, *state, room)
+        state = f.make_state(samples, len(queries), lanes, *answers)
+        bad = f.fused_sweep(
+            *given, unit, tiles, ends, per_tile, state, f.make_scratch(samples, per_tile, lanes)
+        )
+        f.give_back(samples, state, *answers)
         if pruned is not None:
-            for whole, own_part in zip((shift, total, sums), state, strict=True):
+            for whole, own_part in zip((shift, total, sums), answers, strict=True):
                 whole[some] = own_part
         return bad
 
@@ -223,7 +225,10 @@ def _sums(
         biases = pack(bias[chunk, None], number, fill=0.0 if leaf.kind == WEIGHT else -np.inf)[:, 0]
         known = pack_rows(values[chunk], number, lanes) if by_row else pack(values[chunk], number, fill=0.0)
         rule = rule_of(leaf, chunk, number)
-        samples = f.Samples(weigh, weigh_some, add, prepare, rule, panels, biases, factors, known, by_row)
+        samples = f.Samples(
+            weigh=weigh, weigh_some=weigh_some, add=add, prepare=prepare, rule=rule,
+            panels=panels, bias=biases, factors=factors, values=known, by_row=by_row,
+        )  # fmt: skip
         with user_errors(problem, any(term.user for term in leaf.terms)):
             bad += sum(run_tasks(partial(task, samples, chunk), split(len(rows), TASK, unit)))
     if dtype == "float64":  # in float32 perhaps only beyond its range

@@ -161,27 +161,29 @@ def _look(rule, rows, i, first, count, takes_part):
 
 
 @inner(inline="always")
-def _multiply_terms(rule, rows, queries, panels, start, first, count, out, work):
-    """Fill the rows of ``out`` with the product of the terms; returns how many rows held values that are no weights.
+def _term(f, rule, rows, queries, panels, start, first, count, out):
+    """Fill the rows of ``out`` with one term; returns a bit for each row that held values that are no weights."""
+    n, some, bad = count * PANEL, slice(rule.starts[f], rule.starts[f + 1]), 0
+    call(rule.scores[f], queries, start, panels, first, count, rule.columns[some], rule.factors[some], out)
+    for r in range(ROWS):
+        row = out[r]
+        if rule.by_sample[f] >= 0:
+            squares = rule.squares[rule.by_sample[f], first * PANEL : first * PANEL + n]
+            for j in range(n):
+                row[j] /= squares[j]
+        bad |= call(rule.profiles[f], row, n, rule.shapes[f], rows.squared[f, start + r]) << r
+    return bad
 
-    Such a row becomes infinite: in float32 its query goes to float64, which decides.
-    """
-    n, bad, infinite = count * PANEL, 0, 0
+
+@inner(inline="always")
+def _multiply_terms(rule, rows, queries, panels, start, first, count, out, work):
+    """Fill the rows of ``out`` with the product of some terms; returns as :func:`_term` does."""
+    n, bad = count * PANEL, 0
     for f in range(rule.scores.size):
-        some = slice(rule.starts[f], rule.starts[f + 1])
         room = out if f == 0 else work
-        call(
-            rule.scores[f], queries, start, panels, first, count, rule.columns[some], rule.factors[some], room
-        )
+        bad |= _term(f, rule, rows, queries, panels, start, first, count, room)
         for r in range(ROWS):
             row = room[r]
-            if rule.by_sample[f] >= 0:
-                squares = rule.squares[rule.by_sample[f], first * PANEL : first * PANEL + n]
-                for j in range(n):
-                    row[j] /= squares[j]
-            if call(rule.profiles[f], row, n, rule.shapes[f], rows.squared[f, start + r]):
-                bad += 1
-                infinite |= 1 << r
             if rule.to_log[f]:
                 for j in range(n):
                     row[j] = logarithm(row[j])
@@ -191,43 +193,58 @@ def _multiply_terms(rule, rows, queries, panels, start, first, count, out, work)
             elif f:
                 for j in range(n):
                     out[r, j] *= row[j]
-    for r in range(ROWS if infinite else 0):
-        for j in range(n if infinite >> r & 1 else 0):
-            out[r, j] = math.inf
     return bad
 
 
 @lru_cache
-def prepare_address(dtype: str) -> int:
+def prepare_address(dtype: str, terms: int, limited: bool) -> int:
     """Address of the part that says who takes part, and with what weight.
 
     Its arguments: ``rule, rows, queries, panels, start, line, fours, first, count, weights, work, takes_part, who``.
     For some fours of queries, from ``start`` on, and a tile it fills ``who`` with NOBODY, SOME or ALL, one a four.
     Where only SOME take part it fills ``takes_part[i]``; where there are terms, and not for NOBODY,
     ``weights[line + i]`` with log-weights or weights. It returns how many rows held values of a profile that are no
-    weights.
+    weights; such a row becomes infinite: in float32 its query goes to float64, which decides.
+
+    Parameters
+    ----------
+    dtype : {"float32", "float64"}
+    terms : int
+        How many there are, 2 for more.
+    limited : bool
+        Whether there are limits or masks. What there is not is not compiled.
     """
+    several = terms > 1
 
     @inner
     def prepare(
         rule, rows, queries, panels, start, line, fours, first, count, weights, work, takes_part, who
     ):
-        nothing, bad = rule.nothing[0], 0
+        nothing, bad, found = rule.nothing[0], 0, ALL
         for four in range(fours):
             begin = four * ROWS
-            found = _visible(rule, rows, start + begin, first, count)
+            if limited:
+                found = _visible(rule, rows, start + begin, first, count)
+                if found == SOME:
+                    for r in range(begin, begin + ROWS):
+                        _look(rule, rows, start + r, first, count, takes_part[r])
             who[four] = found
-            if found == SOME:
-                for r in range(begin, begin + ROWS):
-                    _look(rule, rows, start + r, first, count, takes_part[r])
-            if found == NOBODY or rule.scores.size == 0:
-                continue
-            out = weights[line + begin : line + begin + ROWS]
-            bad += _multiply_terms(rule, rows, queries, panels, start + begin, first, count, out, work)
-            if found == SOME:
+            if terms and found != NOBODY:
+                out = weights[line + begin : line + begin + ROWS]
+                if several:
+                    wrong = _multiply_terms(
+                        rule, rows, queries, panels, start + begin, first, count, out, work
+                    )
+                else:
+                    wrong = _term(0, rule, rows, queries, panels, start + begin, first, count, out)
                 for r in range(ROWS):
-                    for j in range(count * PANEL):
-                        out[r, j] = out[r, j] if takes_part[begin + r, j] else nothing
+                    if wrong >> r & 1:
+                        bad += 1
+                        for j in range(count * PANEL):
+                            out[r, j] = math.inf
+                    if limited and found == SOME:
+                        for j in range(count * PANEL):
+                            out[r, j] = out[r, j] if takes_part[begin + r, j] else nothing
         return bad
 
     one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
