@@ -1,6 +1,6 @@
 """The fused path: local means and log-sums of the products that ``leaf`` knows, tile by tile.
 
-A block of queries walks the tiles. For each tile and each four queries the fused kernel (:mod:`locbook.engine.fused`)
+Blocks of queries visit the tiles. For each tile and each four queries the fused kernel (:mod:`locbook.engine.fused`)
 gives the weights, or already their sums; many columns of values are then summed by a value kernel
 (:mod:`locbook.engine.values`). The kernels sum in the dtype of the tile, over at most some hundred samples a lane (1536
 where lanes are columns of values); between tiles all sums are float64.
@@ -179,7 +179,7 @@ def _follow(top, k, sums, shift, has_shift):
 
 
 @jit
-def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, state, room):
+def fused_sweep(samples, queries, slope, of_rule, block, tiles, visitors, per_tile, state, room):
     """Add the samples of some tiles to the sums of some queries.
 
     Parameters
@@ -191,9 +191,8 @@ def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, 
     of_rule : Rows
     block : int
         Queries of a block, at most BLOCK.
-    tiles, ends : arrays of int64
-        Numbers of the tiles that the first block visits, then the second's, and so on, and where each block's end; a
-        tile is ``per_tile`` panels.
+    tiles, visitors : arrays of int64
+        Which tile is visited, and by which block, one visit after the other; a tile is ``per_tile`` panels.
     state : State
         Updated.
     room : Scratch
@@ -206,62 +205,59 @@ def fused_sweep(samples, queries, slope, of_rule, block, tiles, ends, per_tile, 
     weigh, weigh_some, add, prepare, rule, panels, bias, factors, values, _ = samples
     lanes, weights, work, takes_part, who, tile_sums = room
     sums, shift, has_shift, lost = state
-    bad, visited, has_terms = 0, 0, rule.scores.size > 0
-    for number in range(ends.size):
-        start = number * block
+    bad, has_terms = 0, rule.scores.size > 0
+    for visit in range(tiles.size):
+        start, first = visitors[visit] * block, tiles[visit] * per_tile
         rows = block if start + block <= queries.shape[0] else queries.shape[0] - start
         block_shift = shift[start : start + rows]
-        while visited < ends[number]:
-            first = tiles[visited] * per_tile
-            visited += 1
-            count = per_tile if first + per_tile <= panels.shape[0] else panels.shape[0] - first
-            taken = False
-            for i in range(0, rows, ROWS):
-                # At first a look at one panel, only for the shift: so the tile is seldom done twice. Then the tile,
-                # until no shift has moved, TRIES times at most. Each call overwrites ``lanes``; the last is added.
-                # Where some may see what others do not, no look: a query's shift is to depend on no other query.
-                again, tries, now = True, 0, count if has_shift[start + i] or prepare else 1
-                place = i % AT_ONCE  # among the queries that one call prepares
-                fours = 0
-                if prepare and place == 0:
-                    fours = AT_ONCE // ROWS if i + AT_ONCE <= rows else (rows - i) // ROWS
-                while again and tries < TRIES:
-                    if fours:
-                        bad += call(
-                            prepare, rule, of_rule, queries, panels, start + i, i, fours, first, count,
-                            weights, work, takes_part[place:], who[place // ROWS :],
-                        )  # fmt: skip
-                    found = who[place // ROWS]
-                    if found == NOBODY:
-                        break
-                    # a kernel that stores weights does so over the log-weights of the terms
-                    fours = 1 if add and has_terms else 0
-                    call(
-                        weigh_some if found == SOME else weigh,
-                        queries, start + i, i, panels, first, now, bias, slope, block_shift, factors, values,
-                        lanes, weights, takes_part[place:],
+        count = per_tile if first + per_tile <= panels.shape[0] else panels.shape[0] - first
+        taken = False
+        for i in range(0, rows, ROWS):
+            # At first a look at one panel, only for the shift: so the tile is seldom done twice. Then the tile,
+            # until no shift has moved, TRIES times at most. Each call overwrites ``lanes``; the last is added.
+            # Where some may see what others do not, no look: a query's shift is to depend on no other query.
+            again, tries, now = True, 0, count if has_shift[start + i] or prepare else 1
+            place = i % AT_ONCE  # among the queries that one call prepares
+            fours = 0
+            if prepare and place == 0:
+                fours = AT_ONCE // ROWS if i + AT_ONCE <= rows else (rows - i) // ROWS
+            while again and tries < TRIES:
+                if fours:
+                    bad += call(
+                        prepare, rule, of_rule, queries, panels, start + i, i, fours, first, count,
+                        weights, work, takes_part[place:], who[place // ROWS :],
                     )  # fmt: skip
-                    again = now < count
-                    for r in range(i, i + ROWS):
-                        again |= _follow(_largest(lanes, r), start + r, sums, shift, has_shift)
-                    tries, now = tries + (now == count), count
+                found = who[place // ROWS]
                 if found == NOBODY:
-                    for r in range(i, i + ROWS if add else i):
-                        for j in range(count * PANEL):
-                            weights[r, j] = 0
-                    continue
-                taken = True
+                    break
+                # a kernel that stores weights does so over the log-weights of the terms
+                fours = 1 if add and has_terms else 0
+                call(
+                    weigh_some if found == SOME else weigh,
+                    queries, start + i, i, panels, first, now, bias, slope, block_shift, factors, values,
+                    lanes, weights, takes_part[place:],
+                )  # fmt: skip
+                again = now < count
                 for r in range(i, i + ROWS):
-                    if again:  # exponents so large that one unit in their last place is beyond the headroom
-                        lost[start + r] |= not _largest(lanes, r) <= HEADROOM
-                    for c in range(lanes.shape[1] - 1):
-                        for lane in range(lanes.shape[2]):
-                            sums[start + r, c, lane] += lanes[r, 1 + c, lane]
-            if add and taken:
-                call(add, weights, rows, values, first, count, tile_sums)
-                for i in range(rows):
-                    for c in range(tile_sums.shape[1]):
-                        for lane in range(tile_sums.shape[2]):
-                            sums[start + i, 1 + c, lane] += tile_sums[i, c, lane]
-                            tile_sums[i, c, lane] = 0
+                    again |= _follow(_largest(lanes, r), start + r, sums, shift, has_shift)
+                tries, now = tries + (now == count), count
+            if found == NOBODY:
+                for r in range(i, i + ROWS if add else i):
+                    for j in range(count * PANEL):
+                        weights[r, j] = 0
+                continue
+            taken = True
+            for r in range(i, i + ROWS):
+                if again:  # exponents so large that one unit in their last place is beyond the headroom
+                    lost[start + r] |= not _largest(lanes, r) <= HEADROOM
+                for c in range(lanes.shape[1] - 1):
+                    for lane in range(lanes.shape[2]):
+                        sums[start + r, c, lane] += lanes[r, 1 + c, lane]
+        if add and taken:
+            call(add, weights, rows, values, first, count, tile_sums)
+            for i in range(rows):
+                for c in range(tile_sums.shape[1]):
+                    for lane in range(tile_sums.shape[2]):
+                        sums[start + i, 1 + c, lane] += tile_sums[i, c, lane]
+                        tile_sums[i, c, lane] = 0
     return bad

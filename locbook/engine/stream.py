@@ -197,21 +197,21 @@ def _sums(
         # what the sweep fills: views of the answers, but under pruning copies, which go back below
         answers = own_rows, *_ = [whole[some] for whole in (shift, total, sums)]
         given = samples, queries, vectors.whole_rows(leaf.slope[own], number), rows_of(leaf, own, chunk)
+        numbers = np.arange(-(-len(own_rows) // unit))
         if pruned is None:
-            first = np.zeros(-(-len(own_rows) // unit), np.int64)
-            each = -(-len(samples.panels) // per_tile)
+            first, each = np.zeros_like(numbers), -(-len(samples.panels) // per_tile)
             if groups is not None:  # a block visits the tiles of its own problem
                 each //= math.prod(groups.lead)
-                first[:] = (part.start // unit + np.arange(len(first))) // (groups.queries // unit) * each
-            tiles, ends = (first[:, None] + np.arange(each)).ravel(), np.arange(1, len(first) + 1) * each
+                first = (part.start // unit + numbers) // (groups.queries // unit) * each
+            # a tile stays in the second-level cache while one block after another visits it
+            tiles, visitors = (first + np.arange(each)[:, None]).ravel(), np.tile(numbers, each)
         else:
             first, blocks, _, boxes, *rest, _, slack = pruned.arguments(part.start)
-            tiles, ends = pruning.active_lists(
-                *blocks, first, -(-len(own_rows) // unit), *boxes, *rest, slack
-            )
+            tiles, ends = pruning.active_lists(*blocks, first, len(numbers), *boxes, *rest, slack)
+            visitors = np.repeat(numbers, np.diff(ends, prepend=0))
         state = f.make_state(samples, len(queries), lanes, *answers)
         bad = f.fused_sweep(
-            *given, unit, tiles, ends, per_tile, state, f.make_scratch(samples, per_tile, lanes)
+            *given, unit, tiles, visitors, per_tile, state, f.make_scratch(samples, per_tile, lanes)
         )
         f.give_back(samples, state, *answers)
         if pruned is not None:
