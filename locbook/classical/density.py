@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from .. import engine
-from ..engine import Problem
 from ..kernels import Kernel
 
 
@@ -63,18 +62,14 @@ def log_density(
     array([-0.9189])
     """
     device = engine.choose_device(device, queries=queries, samples=samples)
-    reductions = engine.reductions_of(device)
-    on_card = engine.lives_on_card(queries) or engine.lives_on_card(samples)
-    check = reductions.check_problem if on_card else Problem.check
-    problem = check(queries, samples, kernel, sample_weight=sample_weight)
+    here, problem, _ = engine.set_up(device, queries, samples, kernel, sample_weight=sample_weight)
     constant = problem.kernel.log_normalizer(problem.samples.shape[1])
     total = float(len(problem.samples))
     if problem.sample_weight is not None:  # in units of the largest power of two, so that no sum overflows
         weights = problem.sample_weight / 2.0 ** (np.frexp(problem.sample_weight.max())[1] - 1)
         problem, total = replace(problem, sample_weight=weights), weights.sum()
-    log_sums = reductions.log_sum(problem) if device == "cuda" else engine.log_sum(problem, prune=prune)
-    log_sums = log_sums + (constant - float(np.log(total)))
-    return log_sums if on_card else problem.restore(log_sums)
+    log_sums = here.log_sum(problem, prune=prune) + (constant - float(np.log(total)))
+    return problem.restore(log_sums)
 
 
 def density(

@@ -97,7 +97,7 @@ which may touch its last bit.
 """
 
 from .batch import Batch, batch_mean, batch_vjp, is_batch
-from .devices import choose_device, lives_on_card, reductions_of
+from .devices import as_type, choose_device, lives_on_card, reductions_of, set_up
 from .gradients import LocalMeanGradient, mean_vjp
 from .pool import get_num_threads, set_num_threads
 from .problem import Problem
@@ -126,6 +126,7 @@ __all__ = [
     "Moments",
     "Neighbors",
     "Problem",
+    "as_type",
     "batch_mean",
     "batch_vjp",
     "choose_device",
@@ -145,4 +146,5 @@ __all__ = [
     "reductions_of",
     "self_weights",
     "set_num_threads",
+    "set_up",
 ]

@@ -9,7 +9,10 @@ import sys
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from .._validation import check_option
+from .problem import Problem
 
 DEVICES = ("auto", "cpu", "cuda")
 #: What ``__dlpack_device__`` calls a card.
@@ -55,3 +58,33 @@ def reductions_of(device: str) -> ModuleType:
 
     cuda.require()
     return cuda
+
+
+def set_up(
+    device: str, queries: Any, samples: Any, kernel: Any, values: Any = None, **options: Any
+) -> tuple[ModuleType, Problem, Any]:
+    """The reductions of a device, a problem for them, and its values (n, p), if there are any; all checked.
+
+    Arrays that live on a card stay there, and then so do the answers; ``options`` are those of :meth:`Problem.check`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter.
+    DeviceError
+        As :func:`reductions_of`.
+    """
+    here = reductions_of(device)
+    if any(map(lives_on_card, (queries, samples, values))):
+        problem = here.check_problem(queries, samples, kernel, **options)
+        return here, problem, None if values is None else here.check_values(values, problem)
+    problem = Problem.check(queries, samples, kernel, **options)
+    if values is not None:
+        values = problem.values(values)
+        values = values.reshape(len(values), -1)
+    return here, problem, values
+
+
+def as_type(array: Any, dtype: Any) -> Any:
+    """A NumPy array in another precision; what lives on a card is in its own, and what is no array stays as it is."""
+    return array.astype(dtype, copy=False) if isinstance(array, np.ndarray) else array

@@ -16,7 +16,7 @@ their order: the same bits for any number of threads. All of it is computed in f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -130,58 +130,59 @@ def mean_vjp(
         return of_leaf(problem, sums, wrt)
     problem, values = _in_float64(problem), values.astype(np.float64, copy=False)
     cotangent = cotangent.astype(np.float64, copy=False)
-
-    def run(plan: Plan, nodes: np.ndarray, leaves: list[tuple[Kernel, int]], places: Places) -> tuple:
-        totals = np.where(alone, np.inf, log_sums)
-        return _run(problem, plan, nodes, places, values, cotangent, means, totals)
-
-    def again(few: Problem, rows: np.ndarray) -> LocalMeanGradient:
-        return mean_vjp(few, values, cotangent[rows], ("values", "sample_weight"))
-
+    totals = np.where(alone, np.inf, log_sums)
+    *points, of_values, of_weight, kernel = _through_program(problem, values, cotangent, means, totals, wrt)
     limit = np.flatnonzero(alone & known)
-    return _asked(through_program(problem, values.shape[1], limit, wrt, run, again), wrt)
+    if limit.size:
+        few = problem.rows(limit, fallback_kernel(problem.kernel, "nearest"))
+        rest = mean_vjp(few, values, cotangent[limit], ("values", "sample_weight"))
+        of_values, of_weight = of_values + rest.values, of_weight + rest.sample_weight
+    return _asked((*points, of_values, of_weight, kernel), wrt)
 
 
-def through_program(
-    problem: Problem, width: int, limit: np.ndarray, wrt: tuple[str, ...], run: Callable, again: Callable
-) -> tuple:
-    """The derivatives of any kernel, by the program.
+def planned(problem: Problem, width: int, wrt: tuple[str, ...]) -> tuple[Plan, list, Places, np.ndarray]:
+    """What is to be summed up for the gradient by the program, with ``width`` columns of values.
 
-    Parameters
-    ----------
-    problem : Problem
-        Of the host.
-    width : int
-        Columns of values.
-    limit : array of int64
-        Queries whose weights underflow, so that their mean is that of the nearest.
-    wrt : tuple of str
-    run : callable
-        ``run(plan, nodes, leaves, places)`` gives all sums: of the queries, of the samples, and of both together.
-    again : callable
-        ``again(problem, rows)`` gives the gradient by values and multiplicities of these queries under another kernel.
+    Returns
+    -------
+    plan : Plan
+    leaves : list of (Kernel, int)
+        The leaves and their steps.
+    places : Places
+    nodes : array of int64, shape (steps, NODE_WIDTH)
     """
-    m, d = problem.queries.shape
-    plan = make_plan(problem)
-    places = Places(0, width + 1, 0)
+    plan, places = make_plan(problem), Places(0, width + 1, 0)
     leaves = list(_leaves(problem.kernel, plan))
-    nodes = _nodes(problem, plan, leaves, places, wrt)
-    of_queries, of_samples, numbers = run(plan, nodes, leaves, places)
+    return plan, leaves, places, _nodes(problem, plan, leaves, places, wrt)
+
+
+def _through_program(
+    problem: Problem,
+    values: np.ndarray,
+    cotangent: np.ndarray,
+    means: np.ndarray,
+    log_sums: np.ndarray,
+    wrt: tuple[str, ...],
+) -> tuple:
+    """The derivatives of any kernel, by the program; ``log_sums`` are inf for queries without a neighbour."""
+    (m, d), width = problem.queries.shape, values.shape[1]
+    plan, leaves, places, nodes = planned(problem, width, wrt)
+    of_queries, of_samples, numbers = _run(problem, plan, nodes, places, values, cotangent, means, log_sums)
     queries, samples = np.zeros((m, d)), np.zeros((len(problem.samples), d))
     kernel = []
     for leaf, k in leaves:
-        columns, node = leaf.columns(d), nodes[k]
+        columns, node, widths = leaf.columns(d), nodes[k], None
+        if node[g.QUERY_WIDTH] >= 0:
+            widths = of_queries[:, node[g.QUERY_WIDTH]]
+        if node[g.SAMPLE_WIDTH] >= 0:
+            widths = of_samples[:, node[g.SAMPLE_WIDTH]]
         if node[g.QUERY_PLACE] >= 0:
             queries[:, columns] += of_queries[:, node[g.QUERY_PLACE] :][:, : len(columns)]
             samples[:, columns] += of_samples[:, node[g.SAMPLE_PLACE] :][:, : len(columns)]
-            if (plan.measured_to.get(k, _NOWHERE) >= 0).any():
-                _through_bandwidth(problem, plan, leaf, k, node, of_queries, of_samples, queries, samples)
-        kernel.append(_of_parameter(leaf, node, of_queries, of_samples, numbers))
-    of_values, of_weight = of_samples[:, :width], of_samples[:, width]
-    if limit.size:
-        rest = again(problem.rows(limit, fallback_kernel(problem.kernel, "nearest")), limit)
-        of_values, of_weight = of_values + rest.values, of_weight + rest.sample_weight
-    return queries, samples, of_values, of_weight, tuple(kernel)
+            if follows_neighbors(plan, k):
+                through_bandwidth(problem, plan, leaf, k, node, widths, queries, samples)
+        kernel.append(of_parameter(leaf, widths, numbers[node[g.PLACE] :] if node[g.PLACE] >= 0 else None))
+    return queries, samples, of_samples[:, :width], of_samples[:, width], tuple(kernel)
 
 
 def _asked(found: tuple, wrt: tuple[str, ...]) -> LocalMeanGradient:
@@ -336,24 +337,27 @@ def _differentiate(leaf: base.RadialKernel, node: np.ndarray, *, coordinates: bo
             node[g.SLOPE] = user_slope_address(leaf.profile if leaf.profile is not None else leaf.log_profile)
 
 
-def _through_bandwidth(
+def follows_neighbors(plan: Plan, k: int) -> bool:
+    """Whether the bandwidth of a step is measured to neighbours, which move it."""
+    return bool((plan.measured_to.get(k, _NOWHERE) >= 0).any())
+
+
+def through_bandwidth(
     problem: Problem,
     plan: Plan,
     leaf: base.RadialKernel,
     k: int,
     node: np.ndarray,
-    of_queries: np.ndarray,
-    of_samples: np.ndarray,
+    widths: np.ndarray,
     queries: np.ndarray,
     samples: np.ndarray,
 ) -> None:
-    """Add what goes through a kNN bandwidth: the distance from each query, or sample, to its k-th neighbour."""
+    """Add what goes through a kNN bandwidth, whose sums are ``widths``: the distance to each k-th neighbour."""
     step, rows, columns = plan.program.steps[k], plan.measured_to[k], leaf.columns(problem.queries.shape[1])
     by_query = leaf.ruler.side == "query"
     squared = (plan.query_data[step[p.QUERY_SLOT]] if by_query else plan.sample_data[step[p.SAMPLE_SLOT]]) / (
         (1 + 1e-12) * leaf.ruler.scale
     ) ** 2
-    sums = of_queries[:, node[g.QUERY_WIDTH]] if by_query else of_samples[:, node[g.SAMPLE_WIDTH]]
     points, target = (problem.queries, queries) if by_query else (problem.samples, samples)
     panels = pack(problem.samples[np.maximum(rows, 0)], np.float64)
     numbers = plan.program.numbers[step[p.NUMBER_START] + 2 :]
@@ -361,39 +365,37 @@ def _through_bandwidth(
     g.pull_pairs(
         *(int(node[g.PULL]), contiguous(points), panels, columns, numbers[: len(columns)]),
         *(numbers[len(columns) :][: step[p.PARAMETER_COUNT]], squared),
-        *(np.where(rows >= 0, -sums / squared, 0.0), here, there),
+        *(np.where(rows >= 0, -widths / squared, 0.0), here, there),
     )
     target[:, columns] += here
     chosen = np.flatnonzero(rows >= 0)
     np.add.at(samples, (rows[chosen, None], columns), unpack(there, len(rows))[chosen])
 
 
-def _of_parameter(
-    leaf: Kernel, node: np.ndarray, of_queries: np.ndarray, of_samples: np.ndarray, numbers: np.ndarray
-) -> Any:
-    """The derivative by a leaf's parameter, from the sums; None where there is none."""
+def of_parameter(leaf: Kernel, widths: np.ndarray | None, numbers: np.ndarray | None) -> Any:
+    """The derivative by a leaf's parameter; None where there is none.
+
+    From the sums by the bandwidths of the queries or the samples, or from those of all pairs, which may go on.
+    """
     if isinstance(leaf, base.RadialKernel) and leaf.adaptive:
         return None
-    if node[g.QUERY_WIDTH] >= 0:
-        return -2.0 * of_queries[:, node[g.QUERY_WIDTH]] / leaf.ruler.values
-    if node[g.SAMPLE_WIDTH] >= 0:
-        return -2.0 * of_samples[:, node[g.SAMPLE_WIDTH]] / leaf.ruler.values
-    if node[g.PLACE] < 0:
+    if widths is not None:
+        return -2.0 * widths / leaf.ruler.values
+    if numbers is None:
         return None
-    mine = numbers[node[g.PLACE] :]
     if isinstance(leaf, base.RadialKernel):
         if np.ndim(leaf.ruler) == 0:
-            return float(-2.0 * mine[0] / leaf.ruler)
+            return float(-2.0 * numbers[0] / leaf.ruler)
         if np.ndim(leaf.ruler) == 1:
-            return -mine[: len(leaf.ruler)] / leaf.ruler
+            return -numbers[: len(leaf.ruler)] / leaf.ruler
         inverse = np.linalg.inv(leaf.ruler)
-        return -inverse.T @ mine[: inverse.size].reshape(inverse.shape) @ inverse.T
+        return -inverse.T @ numbers[: inverse.size].reshape(inverse.shape) @ inverse.T
     if isinstance(leaf, base.SoftmaxKernel):
-        return float(-mine[0] / leaf.temperature)
+        return float(-numbers[0] / leaf.temperature)
     if isinstance(leaf, base.VonMisesKernel):
-        return float(mine[0] / leaf.concentration)
+        return float(numbers[0] / leaf.concentration)
     table = leaf.matrix if isinstance(leaf, base.DiscreteKernel) else leaf.bias
-    return mine[: table.size].reshape(table.shape).copy()
+    return numbers[: table.size].reshape(table.shape).copy()
 
 
 # -- the run -----------------------------------------------------------------------------------------------------------

@@ -155,7 +155,12 @@ class Problem:
         )
 
     def restore(self, answer: np.ndarray, values: Any = None, dtype: np.dtype | None = None) -> Any:
-        """The answer in the caller's dtype; with the queries' index (and the values' names) where they are pandas."""
+        """The answer in the caller's dtype; with the queries' index (and the values' names) where they are pandas.
+
+        An answer that lives on a card is given back as it is.
+        """
+        if not isinstance(answer, np.ndarray):
+            return answer
         answer = answer.astype(self.dtype if dtype is None else dtype, copy=False)
         if self.index is None:
             return answer

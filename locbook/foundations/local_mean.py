@@ -114,52 +114,22 @@ def local_mean(
         here = engine.reductions_of(device)
         batch = here.Batch.check(queries, samples, values, kernel, sample_weight=sample_weight, mask=mask)
         means, log_sums = here.batch_mean(batch, empty, prune=prune)
-        means = means.astype(batch.dtype, copy=False) if isinstance(means, np.ndarray) else means
+        means = engine.as_type(means, batch.dtype)
         return (means, log_sums) if return_log_sum else means
-    if any(map(engine.lives_on_card, (queries, samples, values))):
-        return _from_card(
-            queries, samples, values, kernel, sample_weight, mask, empty, return_weights, return_log_sum
-        )
-    problem = Problem.check(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
-    checked = problem.values(values)
-    columns, reductions = checked.reshape(len(checked), -1), engine.reductions_of(device)
-    if device == "cpu":
-        means, log_sums = engine.mean(problem, columns, empty, prune=prune, with_log_sum=True)
-    else:
-        means = reductions.mean(problem, columns, empty)
-        log_sums = reductions.log_sum(problem) if return_log_sum else None
-    means = means[:, 0] if checked.ndim == 1 else means
-    dtype = np.float32 if problem.dtype == checked.dtype == np.float32 else np.float64
+    options = {"sample_weight": sample_weight, "mask": mask}
+    here, problem, columns = engine.set_up(device, queries, samples, kernel, values, **options)
+    means = here.mean(problem, columns, empty, prune=prune, with_log_sum=return_log_sum)
+    log_sums = None
+    if return_log_sum:
+        means, log_sums = means
+    means = means[:, 0] if np.ndim(values) == 1 else means
+    dtype = np.float32 if problem.dtype == columns.dtype == np.float32 else np.float64
     found = [problem.restore(means, values, dtype)]
     if return_weights:
-        weights = reductions.normalized_weights(problem, empty, warn=False)
-        found.append(weights.astype(problem.dtype, copy=False))
+        weights = here.normalized_weights(problem, empty, warn=False)
+        found.append(engine.as_type(weights, problem.dtype))
     if return_log_sum:
         found.append(log_sums)
-    return found[0] if len(found) == 1 else tuple(found)
-
-
-def _from_card(
-    queries: Any,
-    samples: Any,
-    values: Any,
-    kernel: Kernel | str,
-    sample_weight: Any,
-    mask: Any,
-    empty: str,
-    return_weights: bool,
-    return_log_sum: bool,
-) -> Any:
-    """:func:`local_mean` of arrays that live on a card: they stay there, and so do the answers."""
-    card = engine.reductions_of("cuda")
-    problem = card.check_problem(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
-    columns = card.check_values(values, problem)
-    means = card.mean(problem, columns, empty)
-    found = [means[:, 0] if len(values.shape) == 1 else means]
-    if return_weights:
-        found.append(card.normalized_weights(problem, empty, warn=False))
-    if return_log_sum:
-        found.append(card.log_sum(problem))
     return found[0] if len(found) == 1 else tuple(found)
 
 
@@ -195,12 +165,8 @@ def local_weights(
     array([[0.6667, 0.3333, 0.    ]])
     """
     device = engine.choose_device(device, queries=queries, samples=samples)
-    reductions = engine.reductions_of(device)
-    if engine.lives_on_card(queries) or engine.lives_on_card(samples):
-        problem = reductions.check_problem(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
-        return reductions.normalized_weights(problem, empty)
-    problem = Problem.check(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
-    return reductions.normalized_weights(problem, empty).astype(problem.dtype, copy=False)
+    here, problem, _ = engine.set_up(device, queries, samples, kernel, sample_weight=sample_weight, mask=mask)
+    return engine.as_type(here.normalized_weights(problem, empty), problem.dtype)
 
 
 class Explanation(NamedTuple):

@@ -20,7 +20,7 @@ import numpy as np
 
 from .. import engine
 from .._validation import as_real, check_option
-from ..engine import LocalMeanGradient, Problem
+from ..engine import LocalMeanGradient
 from ..engine.gradients import ARGUMENTS
 from ..kernels import Kernel
 
@@ -110,72 +110,65 @@ def local_mean_vjp(
     wrt = tuple(wrt)
     for name in wrt:
         check_option(name, "wrt", ARGUMENTS)
-    device = engine.choose_device(
-        device, queries=queries, samples=samples, values=values, cotangent=cotangent
-    )
-    here = engine.reductions_of(device)
+    if forward is not None and (not isinstance(forward, tuple) or len(forward) != 2):
+        raise TypeError(
+            "forward must be the pair (means, log_sum) that local_mean gives with return_log_sum=True"
+        )
+    given = {"queries": queries, "samples": samples, "values": values, "cotangent": cotangent}
+    given |= {f"forward[{k}]": part for k, part in enumerate(forward or ())}
+    device = engine.choose_device(device, **given)
+    options = {"sample_weight": sample_weight, "mask": mask}
     if engine.is_batch(queries, samples):
-        batch = here.Batch.check(queries, samples, values, kernel, sample_weight=sample_weight, mask=mask)
+        here = engine.reductions_of(device)
+        batch = here.Batch.check(queries, samples, values, kernel, **options)
         shape = (*batch.queries.shape[:-1], batch.values.shape[-1])
-        slope, known = _of_shape(cotangent, "cotangent", shape), _forward(forward, shape, shape[:-1])
+        slope, known = _of_shape(cotangent, "cotangent", shape), _forward(forward, shape)
         return _cast(here.batch_vjp(batch, slope, wrt, known), batch.dtype)
-    if any(map(engine.lives_on_card, (queries, samples, values))):
-        problem = here.check_problem(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
-        columns = here.check_values(values, problem)
-        of_values = tuple(values.shape)
-    else:
-        problem = Problem.check(queries, samples, kernel, sample_weight=sample_weight, mask=mask)
-        columns = problem.values(values)
-        of_values, columns = columns.shape, columns.reshape(len(columns), -1)
-    shape = (len(problem.queries), *of_values[1:])
-    slope = _of_shape(cotangent, "cotangent", shape).reshape(shape[0], -1)
-    known = _forward(forward, shape, shape[:1])
+    here, problem, columns = engine.set_up(device, queries, samples, kernel, values, **options)
+    m, p = len(problem.queries), columns.shape[1]
+    shape = (m, *np.shape(values)[1:])
+    slope, known = _of_shape(cotangent, "cotangent", shape).reshape(m, p), _forward(forward, shape)
     if known is not None:
-        known = known[0].reshape(slope.shape), known[1]
+        known = known[0].reshape(m, p), known[1]
     found = here.mean_vjp(problem, columns, slope, wrt, known)
     if found.values is not None:
-        found = found._replace(values=found.values.reshape(of_values))
+        found = found._replace(values=found.values.reshape(np.shape(values)))
     if not isinstance(columns, np.ndarray):  # of a card, in its precision already
         return found
     return _cast(found, np.float32 if problem.dtype == columns.dtype == np.float32 else np.float64)
 
 
-def _of_shape(array: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    checked = as_real(_of_host(array), name, ndim=(len(shape),), allow_nan=True)
-    if checked.shape != shape:
-        raise ValueError(f"{name} must have the shape of the means, {shape}, got {checked.shape}")
-    return checked
+def _of_shape(array: Any, name: str, shape: tuple[int, ...]) -> Any:
+    """The array, where it is, checked to be of this shape; NaN is allowed."""
+    on_card = engine.lives_on_card(array)
+    checked = array if on_card else as_real(array, name, ndim=(len(shape),), allow_nan=True)
+    if tuple(checked.shape) != shape:
+        raise ValueError(f"{name} must have the shape of the means, {shape}, got {tuple(checked.shape)}")
+    return engine.reductions_of("cuda").check_numbers(array, name, allow_nan=True) if on_card else checked
 
 
-def _of_host(array: Any) -> Any:
-    return engine.reductions_of("cuda").to_host(array) if engine.lives_on_card(array) else array
-
-
-def _forward(
-    forward: Any, shape: tuple[int, ...], rows: tuple[int, ...]
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Checked (means, log_sums), of these shapes; float64."""
+def _forward(forward: tuple[Any, Any] | None, shape: tuple[int, ...]) -> tuple[Any, Any] | None:
+    """Checked (means, log_sums), where they are, for means of this shape; of the host as float64."""
     if forward is None:
         return None
-    if not isinstance(forward, tuple) or len(forward) != 2:
-        raise TypeError(
-            "forward must be the pair (means, log_sum) that local_mean gives with return_log_sum=True"
-        )
-    means, log_sums = _of_shape(forward[0], "forward[0]", shape), np.asarray(_of_host(forward[1]))
-    if log_sums.dtype not in (np.float32, np.float64) or log_sums.shape != rows:
+    means, log_sums = _of_shape(forward[0], "forward[0]", shape), forward[1]
+    on_card = engine.lives_on_card(log_sums)
+    found = engine.reductions_of("cuda").as_device(log_sums) if on_card else np.asarray(log_sums)
+    rows = shape[: max(1, len(shape) - 1)]
+    if found.dtype not in (np.float32, np.float64) or tuple(found.shape) != rows:
         raise ValueError(
-            f"forward[1] must hold one log-sum for each query, shape {rows}, got {log_sums.dtype} of shape "
-            f"{log_sums.shape}"
+            f"forward[1] must hold one log-sum for each query, shape {rows}, got {found.dtype} of shape "
+            f"{tuple(found.shape)}"
         )
-    if not (log_sums < np.inf).all():
+    if on_card:
+        engine.reductions_of("cuda").check_numbers(log_sums, "forward[1]", allow_minus_infinity=True)
+    elif not (found < np.inf).all():
         raise ValueError("forward[1] must not contain NaN or infinity")
-    return means.astype(np.float64), log_sums.astype(np.float64)
+    return engine.as_type(means, np.float64), log_sums if on_card else found.astype(np.float64)
 
 
 def _cast(found: LocalMeanGradient, dtype: Any) -> LocalMeanGradient:
-    def cast(array: Any) -> Any:
-        return array.astype(dtype, copy=False) if isinstance(array, np.ndarray) else array
-
     with np.errstate(over="ignore"):
         *arrays, leaves = found
-        return LocalMeanGradient(*map(cast, arrays), None if leaves is None else tuple(map(cast, leaves)))
+        leaves = leaves and tuple(engine.as_type(leaf, dtype) for leaf in leaves)
+        return LocalMeanGradient(*(engine.as_type(array, dtype) for array in arrays), leaves)

@@ -40,9 +40,9 @@ several cards. What goes by the host: sample weights, parameters of the kernel, 
 means, cotangents and sums, O(m + n) numbers. A kernel is compiled once, about a second, and then kept on disk.
 """
 
-from .backend import DeviceError, is_available, require, to_host
+from .backend import DeviceError, as_device, is_available, require
 from .batch import Batch, batch_mean, batch_vjp
-from .border import check_array, check_problem, check_values
+from .border import check_array, check_numbers, check_problem, check_values
 from .gradients import ARGUMENTS, mean_vjp
 from .reductions import (
     classes,
@@ -61,9 +61,11 @@ __all__ = [
     "ARGUMENTS",
     "Batch",
     "DeviceError",
+    "as_device",
     "batch_mean",
     "batch_vjp",
     "check_array",
+    "check_numbers",
     "check_problem",
     "check_values",
     "classes",
@@ -78,6 +80,5 @@ __all__ = [
     "quantile",
     "require",
     "self_weights",
-    "to_host",
     "top",
 ]

@@ -22,6 +22,8 @@ from .weigh import Data
 
 #: Threads of the small kernels that copy, merge and finish.
 THREADS = 128
+#: Rows to which a column is brought down on the card; what is left of it is added up, or compared, on the host.
+FEW = 64
 
 
 def grid(size: int, threads: int = THREADS) -> tuple[int, int]:
@@ -65,6 +67,57 @@ def gather(
 
 
 @lru_cache
+def clear_kernel() -> Any:
+    """Write zeros."""
+
+    @backend.kernel
+    def clear(out):
+        place = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+        row, c = place // out.shape[1], place % out.shape[1]
+        if row < out.shape[0]:
+            out[row, c] = 0.0
+
+    return clear
+
+
+def cleared(array: Any) -> Any:
+    """An array (n, c) of the card, filled with zeros."""
+    clear_kernel()[grid(array.size)](array)
+    return array
+
+
+def zeros(rows: int, columns: int) -> Any:
+    """An array of the card for sums, float64."""
+    return cleared(cuda.device_array((rows, columns), np.float64))
+
+
+@lru_cache
+def fold_kernel() -> Any:
+    """Sums of some rows for each row."""
+
+    @backend.kernel
+    def fold(array, rows, out):
+        place = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+        row, c = place // out.shape[1], place % out.shape[1]
+        if row < out.shape[0]:
+            total = 0.0
+            for t in range(rows.shape[1]):
+                total += array[rows[row, t], c]
+            out[row, c] = total
+
+    return fold
+
+
+def folded(array: Any, rows: np.ndarray) -> Any:
+    """Sums over the ``rows`` (r, t) of an array (n, c) of the card, shape (r, c), float64."""
+    if rows.shape[1] == 1:  # each is its own
+        return array
+    out = cuda.device_array((len(rows), array.shape[1]), np.float64)
+    fold_kernel()[grid(out.size)](array, backend.as_device(rows), out)
+    return out
+
+
+@lru_cache
 def shift_kernel() -> Any:
     """Values in the unit and around the middle of their problem."""
 
@@ -87,6 +140,12 @@ def shifted(values: Any, unit: np.ndarray, middle: np.ndarray, T: type) -> Any:
     out = cuda.device_array(values.shape, T)
     shift_kernel()[grid(out.size)](values, *(backend.as_device(a.astype(wide)) for a in (unit, middle)), out)
     return out
+
+
+def converted(array: Any, T: type) -> Any:
+    """An array (n, c) of the card in another precision."""
+    shape = 1, array.shape[1]
+    return shifted(array, np.ones(shape), np.zeros(shape), T)
 
 
 @lru_cache
@@ -112,7 +171,7 @@ def range_kernel() -> Any:
 def column_ranges(values: Any, bias: Any, nothing: float, problems: int) -> tuple[np.ndarray, np.ndarray]:
     """Ends of the columns of values, over samples with ``bias`` above ``nothing``: (problems, p) each, float64."""
     (n, p), T = values.shape, values.dtype.type
-    blocks = min(n // problems, max(1, 64 // problems))
+    blocks = min(n // problems, max(1, FEW // problems))
     low, high = (
         backend.as_device(np.full((problems * blocks, p), end, dtype=T)) for end in (np.inf, -np.inf)
     )

@@ -17,15 +17,15 @@ import numpy as np
 
 from ..._validation import check_option
 from .. import batch as on_processor
-from ..batch import of_coordinates, unstretch
+from ..batch import of_coordinates
 from ..gradients import ARGUMENTS, LocalMeanGradient
 from ..problem import Groups, Problem
 from ..reach import check_prune
 from ..reductions import EMPTY, EmptyNeighborhoodWarning
 from . import backend
-from .arrays import gather
+from .arrays import folded, gather
 from .border import check_array, check_problem
-from .gradients import forward_of, give_back_gradient, vjp_on_host
+from .gradients import Owed, add_vjp, given_back_gradient
 from .reductions import given_back, log_sum, lost_rows, mean, mean_or_nan
 
 
@@ -202,35 +202,34 @@ def batch_vjp(
     **sizes: int,
 ) -> LocalMeanGradient:
     """The vector-Jacobian product; see :func:`locbook.engine.batch.batch_vjp`."""
-    b, m, _ = batch.sizes
-    slope = backend.to_host(cotangent).reshape(b * m, -1)
+    (b, m, n), values, whole = batch.sizes, batch.flat[2], batch.end_to_end()
+    slope = backend.as_device(cotangent.reshape(b * m, values.shape[1]))
     if forward is not None:
-        means, log_sums = map(backend.to_host, forward)
-        forward = means.reshape(slope.shape), log_sums.ravel()
-    whole, found = batch.end_to_end(), None
-    if of_coordinates(batch.kernel) and not np.isnan(slope).any():
-        forward = forward_of(whole, batch.flat[2], sizes) if forward is None else forward
-        if not np.isneginf(forward[1]).any():  # means that are limits want a closer look
-            found = vjp_on_host(whole, batch.flat[2], slope, wrt, forward, **sizes)
-    if found is None:
-        each = []
-        for k in range(b):
-            rows = slice(k * m, (k + 1) * m)
-            known = None if forward is None else tuple(part[rows] for part in forward)
-            each.append(vjp_on_host(*batch.problem(k), slope[rows], wrt, known, **sizes))
-        arrays = [
-            None if parts[0] is None else np.concatenate(parts) for parts in list(zip(*each, strict=True))[:4]
-        ]
-        kernel = each[0].kernel and tuple(
-            None if parts[0] is None else sum(parts[1:], parts[0])
-            for parts in zip(*(one.kernel for one in each), strict=True)
+        means, log_sums = forward
+        forward = tuple(
+            map(backend.as_device, (means.reshape(b * m, values.shape[1]), log_sums.reshape(b * m)))
         )
-        found = LocalMeanGradient(*arrays, kernel)
-    *arrays, kernel = found
-    parts = []
-    for array, (name, shape) in zip(arrays, batch.shapes.items(), strict=True):
-        if array is not None:
-            count = m if name == "queries" else batch.sizes[2]
-            array = unstretch(array.reshape(*batch.lead, count, *array.shape[1:]), shape)
-        parts.append(array)
-    return give_back_gradient(LocalMeanGradient(*parts, kernel), whole, batch.flat[2])
+    owed, kernel = Owed.nothing(whole, values.shape[1], wrt), None
+    if of_coordinates(batch.kernel):
+        kernel = add_vjp(owed, whole, values, slope, wrt, forward, sizes, together=True)
+    if kernel is None:
+        parts = []
+        for k in range(b):
+            rows, columns = (slice(k * size, (k + 1) * size) for size in (m, n))
+            known = None if forward is None else tuple(part[rows] for part in forward)
+            mine = zip(owed, (rows, columns, columns, columns), strict=True)
+            mine = Owed(*(a if a is None else a[some] for a, some in mine))
+            parts.append(add_vjp(mine, *batch.problem(k), slope[rows], wrt, known, sizes))
+        kernel = tuple(
+            None if some[0] is None else sum(some[1:], some[0]) for some in zip(*parts, strict=True)
+        )
+    shapes = tuple(batch.shapes.values())
+    rows = zip(owed, (m, n, n, n), (*(shape[:-1] for shape in shapes[:3]), shapes[3]), strict=True)
+    owed = Owed(*(a if a is None else _unstretched(a, (*batch.lead, size), shape) for a, size, shape in rows))
+    return given_back_gradient(owed, shapes, kernel, whole, values, wrt)
+
+
+def _unstretched(array: Any, full: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """Sums over the axes that were stretched: an array of the card of so many rows, as one with those of ``shape``."""
+    rows = np.broadcast_to(np.arange(math.prod(shape)).reshape(shape), full).ravel()
+    return folded(array, np.argsort(rows, kind="stable").reshape(math.prod(shape), -1))

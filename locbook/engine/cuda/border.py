@@ -33,13 +33,15 @@ def _finite_kernel() -> Any:
             value = array[row, column]
             if value != value:
                 flags[0] = 1
-            elif abs(value) == infinity:
+            elif value == infinity:
                 flags[1] = 1
+            elif value == -infinity:
+                flags[2] = 1
 
     return look
 
 
-def check_array(array: Any, name: str, *, allow_nan: bool = False) -> Any:
+def check_array(array: Any, name: str, *, allow_nan: bool = False, allow_minus_infinity: bool = False) -> Any:
     """A 2-D float array of the card (host arrays are brought there), not copied where it is float32 or float64.
 
     Raises
@@ -60,13 +62,23 @@ def check_array(array: Any, name: str, *, allow_nan: bool = False) -> Any:
     if array.dtype not in (np.float32, np.float64):
         array = gather(array, np.arange(array.shape[1]), np.float64)
         given = array if kind == "numpy" else backend.give_back(array, kind)
-    flags = backend.as_device(np.zeros(2, dtype=np.int32))
+    flags = backend.as_device(np.zeros(3, dtype=np.int32))
     _finite_kernel()[grid(array.size)](array, flags)
-    nan, infinite = flags.copy_to_host()
+    nan, infinite, below = flags.copy_to_host()
+    infinite = infinite or (below and not allow_minus_infinity)
     if infinite or (nan and not allow_nan):
         found = "infinity" if infinite else "NaN"
         raise ValueError(f"{name} contains {found}; it must be finite{' or NaN' if allow_nan else ''}")
     return array if kind == "numpy" else given
+
+
+def check_numbers(array: Any, name: str, **allowed: bool) -> Any:
+    """As :func:`check_array`, for any number of axes."""
+    shape = tuple(array.shape)
+    if len(shape) == 2:
+        return check_array(array, name, **allowed)
+    rows = array.reshape(math.prod(shape[:-1]), shape[-1])
+    return check_array(rows, name, **allowed).reshape(shape)
 
 
 def check_values(values: Any, problem: Problem) -> Any:

@@ -27,7 +27,7 @@ from . import backend, fused
 from .arrays import for_planning, gather, grid, lengths, load_data, moderate, problems_of
 from .backend import cuda
 from .order import limit_kernel
-from .sums import WIDTH, Part, Span, Terms, merge_kernel, sums_kernel, value_term
+from .sums import WIDTH, Part, Span, Terms, add_kernel, merge_kernel, sums_kernel, value_term
 from .weigh import Data, Structure, compose, squared_distance, structure_of
 
 
@@ -130,6 +130,13 @@ def finish(made: Any, rows: Any, state: State, first: int, *given: Any) -> None:
     """Launch a kernel that makes answers of the sums: a thread for each query and each column from ``first`` on."""
     blocks, threads = grid(rows.size)
     made[(blocks, max(1, state.sums.shape[1] - 1)), threads](rows, state.sums, first, *given)
+
+
+def add(sums: Any, first: int, columns: Any, unit: float, out: Any, bad: Any) -> None:
+    """Add the sums (2, 1 + w, r) of a state, times ``unit``, to columns of ``out``, from the ``first`` of these on."""
+    blocks, threads = grid(out.shape[0])
+    made = add_kernel(sums.dtype.type)
+    made[(blocks, sums.shape[1] - 1), threads](sums, first, columns, unit, out, bad)
 
 
 # -- programs --------------------------------------------------------------------------------------------------------

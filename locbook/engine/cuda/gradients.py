@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,12 +24,15 @@ from ..fused import LOG2_E
 from ..gradients import (
     ARGUMENTS,
     LocalMeanGradient,
-    Places,
+    follows_neighbors,
     known_cotangent,
-    through_program,
+    of_parameter,
+    planned,
+    through_bandwidth,
 )
 from ..plan import Plan
 from ..problem import Problem
+from ..reductions import check_range, fallback_kernel
 from ..stream import FLOAT32_ERROR, float32_error
 from ..sweep import SUM
 from . import backend
@@ -46,15 +49,153 @@ from .adjoints import (
     pairs_kernel,
     whole,
 )
-from .arrays import gather, lengths, on_host, problems_of, shifted
+from .arrays import (
+    FEW,
+    cleared,
+    column_ranges,
+    converted,
+    for_planning,
+    gather,
+    grid,
+    lengths,
+    problems_of,
+    shifted,
+    zeros,
+)
 from .backend import cuda
-from .driver import Loaded, Sizes, accumulate, finish, load, precision, threads_of
-from .reductions import log_sum, mean_or_nan, scales
-from .sums import Part, Span, raw_kernel
+from .driver import Loaded, Sizes, accumulate, add, load, precision, threads_of
+from .reductions import log_sums_of, mean_or_nan, scales
+from .sums import Part, Span
 from .weigh import cofactor, leaf_weight
 
 #: Sums of a thread at once, and the distances whose derivatives are short enough for that; of others it makes one.
 PANEL, SHORT = 4, (-1, metrics.EUCLIDEAN, metrics.MANHATTAN, metrics.PERIODIC)
+
+
+class Owed(NamedTuple):
+    """What is owed to each argument so far, on the card; None for what is not asked for.
+
+    Attributes
+    ----------
+    queries, samples, values, sample_weight : arrays of float64, shapes (m, d), (n, d), (n, p) and (n, 1)
+    """
+
+    queries: Any
+    samples: Any
+    values: Any
+    sample_weight: Any
+
+    @classmethod
+    def nothing(cls, problem: Problem, width: int, wrt: tuple[str, ...]) -> Owed:
+        """Zeros, for ``width`` columns of values."""
+        (m, d), n = problem.queries.shape, len(problem.samples)
+        shapes = zip(cls._fields, ((m, d), (n, d), (n, width), (n, 1)), strict=True)
+        return cls(*(zeros(*shape) if name in wrt else None for name, shape in shapes))
+
+
+class Facts(NamedTuple):
+    """What the numbers that go into the sums are like.
+
+    Attributes
+    ----------
+    smallest, largest : float
+        Magnitudes of the cotangents; of those that are not 0.
+    log_sum : float
+        Largest magnitude.
+    limit : float
+        1 if some mean is a limit: it has no log-sum, for its weights underflow.
+    broken : float
+        1 if a cotangent is NaN, and its query has a mean.
+    """
+
+    smallest: float
+    largest: float
+    log_sum: float
+    limit: float
+    broken: float
+
+
+class Ready(NamedTuple):
+    """What goes into the sums, on the card.
+
+    Attributes
+    ----------
+    values, means : arrays, shapes (n, p) and (m, p)
+        In the precision of the problem; in float32 around a middle of the values.
+    cotangent : array of float64, shape (m, p)
+        0 for a query that has no mean.
+    log_sums : array of float64, shape (m, 1)
+        ``inf`` for a query that has none.
+    each : array of float64, shape (m, 5)
+        :class:`Facts` of each query.
+    facts : Facts
+        Of all.
+    """
+
+    values: Any
+    means: Any
+    cotangent: Any
+    log_sums: Any
+    each: Any
+    facts: Facts
+
+    def queries_of(self, fact: str) -> np.ndarray:
+        """The rows of the queries of which it is true."""
+        column = np.array([Facts._fields.index(fact)])
+        return np.flatnonzero(gather(self.each, column, np.float64).copy_to_host())
+
+
+@lru_cache
+def ready_kernel(everywhere: bool) -> Any:
+    """Cotangents, log-sums and facts of each query; ``everywhere``: a mean without a weight is a limit, else none."""
+    infinity = math.inf
+
+    @backend.kernel
+    def ready(means, log_sums, cotangent, owed, totals, each):
+        i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+        if i < log_sums.size:
+            alone = log_sums[i] == -infinity
+            known = everywhere or not alone
+            for c in range(means.shape[1]):
+                known = known and means[i, c] == means[i, c]
+            smallest, largest, broken = infinity, 0.0, 0.0
+            for c in range(means.shape[1]):
+                value = 0.0
+                if known:
+                    value = cotangent[i, c]
+                owed[i, c] = value
+                if value != value:
+                    broken = 1.0
+                elif value != 0.0:
+                    smallest, largest = min(smallest, abs(value)), max(largest, abs(value))
+            totals[i, 0] = infinity if alone else log_sums[i]
+            each[i, 0], each[i, 1], each[i, 2] = smallest, largest, 0.0 if alone else abs(log_sums[i])
+            each[i, 3] = 1.0 if alone and known else 0.0
+            each[i, 4] = broken
+
+    return ready
+
+
+def make_ready(
+    problem: Problem, values: Any, cotangent: Any, forward: tuple[Any, Any] | None, sizes: dict[str, int]
+) -> Ready:
+    """Values, means and log-sums in the precision of the problem; computed where ``forward`` does not give them."""
+    T, (m, p) = problem.dtype.type, (len(problem.queries), values.shape[1])
+    columns, middle = gather(values, np.arange(p), T), np.zeros((problems_of(problem), p))
+    if T is np.float32:
+        *_, unit, middle = scales(problem, columns)
+        middle *= unit
+        columns = shifted(columns, np.ones(middle.shape), middle, T)
+    if forward is None:
+        means, log_sums = mean_or_nan(problem, columns, sizes), log_sums_of(problem, sizes)
+    else:
+        means, log_sums = map(backend.as_device, forward)
+        means = shifted(means, np.ones(middle.shape), middle, T)
+    owed, totals, each = (cuda.device_array((m, size), np.float64) for size in (p, 1, len(Facts._fields)))
+    look = ready_kernel(problem.kernel.full_support and problem.mask is None)
+    look[grid(m)](means, log_sums, backend.as_device(cotangent), owed, totals, each)
+    low, high = column_ranges(each, totals.reshape(m), -np.inf, 1)
+    return Ready(columns, means, owed, totals, each, Facts(low[0, 0], *high[0, 1:]))
 
 
 class _Pairs:
@@ -65,25 +206,50 @@ class _Pairs:
         self.m, self.n, self.problems = len(problem.queries), len(problem.samples), problems_of(problem)
         self.bad = backend.as_device(np.zeros(1, dtype=np.int32))
 
-    def sum(
-        self, owed: Callable, column: Callable, width: int, *, by_sample: bool = False, panel: int = PANEL
-    ) -> np.ndarray:
-        """Sums of ``width`` columns for each query (m, width), or for each sample (n, width)."""
+    def add(
+        self,
+        out: Any,
+        owed: Callable,
+        column: Callable,
+        columns: np.ndarray,
+        *,
+        by_sample: bool = False,
+        panel: int = PANEL,
+        copies: float = 1.0,
+    ) -> None:
+        """Add sums for each query, or for each sample, over ``copies``, to ``columns`` of an array of the card."""
         loaded, sizes, T = self.loaded, self.sizes, self.loaded.T
         rows, over = (self.n, self.m) if by_sample else (self.m, self.n)
-        threads = threads_of(rows, self.problems, sizes)
-        out, everyone = cuda.device_array((rows, width), T), backend.as_device(np.arange(rows))
+        threads, width = threads_of(rows, self.problems, sizes), len(columns)
+        places = backend.as_device(np.asarray(columns, dtype=np.int64))
 
         def launch(made: Any, first: int, blocks: tuple, span: Span, part: Part) -> None:
             given = loaded.queries, loaded.samples, loaded.data, self.given, first, width - 1
             made[blocks, threads](*given, span, part)
 
         for first in range(0, width, panel):
-            columns = min(panel, width - first)
-            some = partial(launch, pairs_kernel(owed, column, columns, by_sample, T), first)
-            state = accumulate(some, over, rows, columns, threads, T, sizes, problems=self.problems)
-            finish(raw_kernel(T), everyone, state, first, out, self.bad)
-        return out.copy_to_host().astype(np.float64) * self.unit
+            count = min(panel, width - first)
+            some = partial(launch, pairs_kernel(owed, column, count, by_sample, T), first)
+            state = accumulate(some, over, rows, count, threads, T, sizes, problems=self.problems)
+            add(state.sums, first, places, self.unit / copies, out, self.bad)
+
+    def widths(self, owed: Callable, *, by_sample: bool) -> np.ndarray:
+        """What the bandwidths of the queries (m,), or of the samples (n,), are owed, on the host, where they are."""
+        out = zeros(self.n if by_sample else self.m, 1)
+        self.add(out, owed, whole(self.loaded.T), np.zeros(1), by_sample=by_sample)
+        return out.copy_to_host()[:, 0]
+
+    def total(self, owed: Callable, column: Callable, count: int, panel: int) -> np.ndarray:
+        """Sums over all pairs (count,), on the host."""
+        out = zeros(min(self.m, FEW), count)
+        self.add(out, owed, column, np.arange(count), panel=panel)
+        return out.copy_to_host().sum(axis=0)
+
+    def add_of_host(self, out: Any, array: np.ndarray) -> None:
+        """Add an array of the host."""
+        sums = np.zeros((2, 1 + array.shape[1], len(array)))
+        sums[0, 1:] = array.T
+        add(backend.as_device(sums), 0, backend.as_device(np.arange(array.shape[1])), 1.0, out, self.bad)
 
 
 def mean_vjp(
@@ -96,24 +262,69 @@ def mean_vjp(
 ) -> LocalMeanGradient:
     """The vector-Jacobian product of the local mean; see :func:`locbook.engine.gradients.mean_vjp`.
 
-    float64 for NumPy callers. Arrays of the card are read where they lie; sums over the queries and the samples,
-    O(m + n) numbers, come to the host, and go back in the queries' kind.
+    Arrays of the card, ``cotangent`` and ``forward`` among them, are read where they lie, and the derivatives are made
+    there: in the queries' kind, float32 if queries, samples and values are. On NumPy arrays all answers are NumPy's,
+    float64. The kernel's are of the host always, as its parameters are.
     """
-    return give_back_gradient(vjp_on_host(problem, values, cotangent, wrt, forward, **sizes), problem, values)
+    owed = Owed.nothing(problem, values.shape[1], wrt)
+    kernel = add_vjp(owed, problem, values, cotangent, wrt, forward, sizes)
+    n = len(problem.samples)
+    return given_back_gradient(owed, (None, None, None, (n,)), kernel, problem, values, wrt)
 
 
-def give_back_gradient(found: LocalMeanGradient, problem: Problem, values: Any) -> LocalMeanGradient:
-    """A gradient of the host in the kind of the queries, and in the precision of queries, samples and values."""
-    kind, (*arrays, kernel) = backend.on_card(problem.queries, problem.samples), found
+def given_back_gradient(
+    owed: Owed, shapes: tuple, kernel: tuple, problem: Problem, values: Any, wrt: tuple[str, ...]
+) -> LocalMeanGradient:
+    """In these shapes, in the kind of the queries and, on the card, the precision of queries, samples and values."""
+    kind = backend.on_card(problem.queries, problem.samples)
     dtype = np.float32 if kind != "numpy" and _is_single(problem, values) else np.float64
-    parts = [a if a is None else backend.give_back(a.astype(dtype, copy=False), kind) for a in arrays]
-    if kernel is not None:  # small, and of the host as the kernel's parameters are
-        kernel = tuple(k.astype(dtype, copy=False) if isinstance(k, np.ndarray) else k for k in kernel)
-    return LocalMeanGradient(*parts, kernel)
+    arrays = []
+    for array, shape in zip(owed, shapes, strict=True):
+        if array is not None:
+            array = converted(array, dtype)
+            array = backend.give_back(array if shape is None else array.reshape(shape), kind)
+        arrays.append(array)
+    kernel = tuple(k.astype(dtype, copy=False) if isinstance(k, np.ndarray) else k for k in kernel)
+    return LocalMeanGradient(*arrays, kernel if "kernel" in wrt else None)
 
 
 def _is_single(problem: Problem, values: Any) -> bool:
     return problem.dtype == np.float32 and backend.all_single(values)
+
+
+def add_vjp(
+    owed: Owed,
+    problem: Problem,
+    values: Any,
+    cotangent: Any,
+    wrt: tuple[str, ...],
+    forward: tuple[Any, Any] | None,
+    sizes: dict[str, int],
+    *,
+    together: bool = False,
+) -> tuple | None:
+    """Add what :func:`mean_vjp` gives to ``owed``, and give the derivatives by the kernel's parameters.
+
+    ``together`` says that these are several problems; None, with nothing added, where one wants a closer look.
+    """
+    backend.require()
+    seen, single = for_planning(problem), _is_single(problem, values)
+    program, kernel = planned(seen, values.shape[1], wrt), None
+    for here in (problem, _in_float64(problem))[not single :]:
+        ready = make_ready(here, values, cotangent, forward, sizes)
+        if together and (ready.facts.limit or ready.facts.broken):
+            return None
+        if ready.facts.broken:
+            known = np.isin(np.arange(len(problem.queries)), ready.queries_of("broken"))
+            known_cotangent(backend.to_host(cotangent), known)
+        if here.dtype == np.float64 or _holds(problem, program[0], ready.facts):
+            kernel = _run(here, seen, program, ready, owed, Sizes(**sizes))
+        if kernel is not None:
+            break
+        forward = None  # means of float32 have not its digits
+    if ready.facts.limit:
+        _add_limits(owed, _in_float64(problem), values, ready, sizes)
+    return kernel
 
 
 def _in_float64(problem: Problem) -> Problem:
@@ -121,63 +332,23 @@ def _in_float64(problem: Problem) -> Problem:
     return replace(problem, dtype=np.dtype(np.float64))
 
 
-def forward_of(problem: Problem, values: Any, sizes: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Means and log-sums on the host, float64, computed in the precision of the problem and its values."""
-    middle = 0.0
-    if _is_single(problem, values):
-        values, middle = _around_middle(problem, values)
-    else:
-        problem = _in_float64(problem)
-    means = backend.to_host(mean_or_nan(problem, values, sizes)) + middle
-    return means, backend.to_host(log_sum(problem, **sizes)).astype(np.float64)
+def _add_limits(owed: Owed, problem: Problem, values: Any, ready: Ready, sizes: dict[str, int]) -> None:
+    """Add what the means that are limits owe: means of the nearest, which move with values and multiplicities."""
+    if backend.on_card(problem.queries, problem.samples) == "numpy":
+        check_range(problem)
+    rows, d = ready.queries_of("limit"), problem.queries.shape[1]
+    few = replace(
+        problem,
+        queries=gather(problem.queries, np.arange(d), np.float64, rows=rows),
+        query_ids=problem.query_ids[rows],
+        kernel=fallback_kernel(problem.kernel, "nearest"),
+    )
+    slope = gather(ready.cotangent, np.arange(values.shape[1]), np.float64, rows=rows)
+    wrt = tuple(name for name in ("values", "sample_weight") if getattr(owed, name) is not None)
+    add_vjp(owed._replace(queries=None, samples=None), few, values, slope, wrt, None, sizes)
 
 
-def _around_middle(problem: Problem, values: Any) -> tuple[Any, np.ndarray]:
-    """float32 values less a middle of their own, on the card, and the middle for each query, float64."""
-    source = gather_values(values, np.float32)
-    *_, unit, middle = scales(problem, source)
-    middle *= unit
-    each = len(problem.queries) // len(middle)
-    return shifted(source, np.ones(middle.shape), middle, np.float32), np.repeat(middle, each, axis=0)
-
-
-def vjp_on_host(
-    problem: Problem,
-    values: Any,
-    cotangent: Any,
-    wrt: tuple[str, ...],
-    forward: tuple[Any, Any] | None = None,
-    **sizes: int,
-) -> LocalMeanGradient:
-    """What :func:`mean_vjp` gives, as float64 of the host."""
-    backend.require()
-    single = _is_single(problem, values)
-    given = forward_of(problem, values, sizes) if forward is None else forward
-    means, log_sums = (backend.to_host(part).astype(np.float64, copy=False) for part in given)
-    alone = np.isneginf(log_sums)
-    known = ~np.isnan(means).any(axis=1) & (~alone | (problem.kernel.full_support and problem.mask is None))
-    slope = known_cotangent(backend.to_host(cotangent).astype(np.float64, copy=False), known)
-
-    def run(plan: Plan, nodes: np.ndarray, leaves: list[tuple[Kernel, int]], places: Places) -> tuple:
-        options = plan, nodes, leaves, places, values, slope
-        totals = np.where(alone, np.inf, log_sums)
-        if single and _holds(problem, plan, log_sums, slope):
-            found = _run(problem, *options, means, totals, wrt, Sizes(**sizes))
-            if found is not None:
-                return found
-        double = _in_float64(problem)
-        exact = forward_of(double, values, sizes) if single else (means, log_sums)
-        return _run(double, *options, exact[0], np.where(alone, np.inf, exact[1]), wrt, Sizes(**sizes))
-
-    def again(few: Problem, rows: np.ndarray) -> LocalMeanGradient:
-        return vjp_on_host(few, backend.to_host(values), slope[rows], ("values", "sample_weight"), **sizes)
-
-    limit = np.flatnonzero(alone & known)
-    found = through_program(on_host(problem), values.shape[1], limit, wrt, run, again)
-    return LocalMeanGradient(*(x if name in wrt else None for name, x in zip(ARGUMENTS, found, strict=True)))
-
-
-def _holds(problem: Problem, plan: Plan, log_sums: np.ndarray, cotangent: np.ndarray) -> bool:
+def _holds(problem: Problem, plan: Plan, facts: Facts) -> bool:
     """Whether float32 holds the weights and the cotangents of a float32 problem.
 
     As for sums: numbers of moderate size, exponents near the largest that are off by :data:`FLOAT32_ERROR` at most, for
@@ -185,10 +356,9 @@ def _holds(problem: Problem, plan: Plan, log_sums: np.ndarray, cotangent: np.nda
     """
     if precision(problem, plan) is not np.float32 or plan.users:
         return False
-    some = np.abs(cotangent[cotangent != 0])
-    largest = np.abs(log_sums[np.isfinite(log_sums)]).max(initial=0.0)
-    if some.size and some.min() < 1e-18 * some.max():
+    if facts.smallest < 1e-18 * facts.largest:
         return False
+    largest = facts.log_sum
     if not plan.program.log:
         return largest < 80.0
     for leaf in problem.kernel.leaves():
@@ -202,76 +372,60 @@ def _holds(problem: Problem, plan: Plan, log_sums: np.ndarray, cotangent: np.nda
 
 
 def _run(
-    problem: Problem,
-    plan: Plan,
-    nodes: np.ndarray,
-    leaves: list[tuple[Kernel, int]],
-    places: Places,
-    values: Any,
-    cotangent: np.ndarray,
-    means: np.ndarray,
-    log_sums: np.ndarray,
-    wrt: tuple[str, ...],
-    sizes: Sizes,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """All sums: of the queries (m, .), of the samples (n, .), and of both together; places as on the processor.
+    problem: Problem, seen: Problem, program: tuple, ready: Ready, owed: Owed, sizes: Sizes
+) -> tuple | None:
+    """All sums, added to ``owed``; the derivatives by the parameters, which are read off ``seen``, the planned problem.
 
-    In the precision of the problem; None where float32 does not hold a sum.
+    In the precision of the problem; None, and ``owed`` is zero again, where float32 does not hold a sum.
     """
-    T, (m, n), width = problem.dtype.type, (len(problem.queries), len(problem.samples)), values.shape[1]
+    (plan, leaves, _, nodes), T = program, problem.dtype.type
+    (m, width), d, n = ready.means.shape, problem.samples.shape[1], len(problem.samples)
     loaded = load(problem, plan, T)
     _, copies = multiplicities(SUM, problem, plan)
-    totals = log_sums if loaded.log else log_sums - np.log(copies)
-    unit = 1.0
-    if T is np.float32:
-        columns, middle = _around_middle(problem, values)
-        means, unit = means - middle, 2.0 ** np.frexp(np.abs(cotangent).max(initial=0.0))[1]
-    else:
-        columns = gather_values(values, T)
-    of_host = (backend.as_device(a.astype(T)) for a in (cotangent / unit, means, totals))
-    pairs = _Pairs(problem, loaded, Given(*of_host, columns, loaded.bias), sizes, unit)
-    of_queries, of_samples = np.zeros((m, places.queries)), np.zeros((n, places.samples))
-    numbers = np.zeros(places.numbers)
-    if "values" in wrt:
+    unit = 2.0 ** np.frexp(ready.facts.largest)[1] if T is np.float32 else 1.0
+    slope = shifted(ready.cotangent, np.full((1, width), 1.0 / unit), np.zeros((1, width)), T)
+    totals = shifted(
+        ready.log_sums, np.ones((1, 1)), np.full((1, 1), 0.0 if loaded.log else np.log(copies)), T
+    )
+    given = Given(slope, ready.means, totals.reshape(m), ready.values, loaded.bias)
+    pairs = _Pairs(problem, loaded, given, sizes, unit)
+    if owed.values is not None:
         share = adjoint(loaded.weigh, loaded.log, True, False, T)
-        of_samples[:, :width] = pairs.sum(share, of_values(T), width, by_sample=True)
-    if "sample_weight" in wrt:
+        pairs.add(owed.values, share, of_values(T), np.arange(width), by_sample=True)
+    if owed.sample_weight is not None:
         by_copies = adjoint(loaded.weigh, loaded.log, False, True, T)
-        of_samples[:, width] = pairs.sum(by_copies, whole(T), 1, by_sample=True)[:, 0]
-        of_samples[:, width] /= 1.0 if loaded.log else copies
+        one = 1.0 if loaded.log else copies
+        pairs.add(owed.sample_weight, by_copies, whole(T), np.zeros(1), by_sample=True, copies=one)
+    kernel = []
     for leaf, k in leaves:
-        node, step = nodes[k], loaded.structure.steps[k]
-        size, panel = step.count, PANEL if step.metric in SHORT else 1
-        if (node[[g.QUERY_PLACE, g.QUERY_WIDTH, g.SAMPLE_WIDTH, g.PLACE]] < 0).all():
-            continue
-        owed = _owed_to(loaded, k, T)
-        through, to_width = owed, owed
+        node, step, widths, numbers = nodes[k], loaded.structure.steps[k], None, None
+        panel = PANEL if step.metric in SHORT else 1
+        through = to_width = _owed_to(loaded, k, T)
         if step.kind == p.DISTANCE:
-            through, to_width = (of_distance(step, owed, by_distance, T) for by_distance in (True, False))
-        if node[g.QUERY_PLACE] >= 0:
-            here, there = slice(node[g.QUERY_PLACE], None), slice(node[g.SAMPLE_PLACE], None)
-            of_queries[:, here][:, :size] = pairs.sum(
-                through, of_coordinate(step, False, T), size, panel=panel
-            )
-            found = pairs.sum(through, of_coordinate(step, True, T), size, by_sample=True, panel=panel)
-            of_samples[:, there][:, :size] = found
-        if node[g.QUERY_WIDTH] >= 0:
-            of_queries[:, node[g.QUERY_WIDTH]] = pairs.sum(to_width, whole(T), 1)[:, 0]
-        if node[g.SAMPLE_WIDTH] >= 0:
-            of_samples[:, node[g.SAMPLE_WIDTH]] = pairs.sum(to_width, whole(T), 1, by_sample=True)[:, 0]
+            through, to_width = (of_distance(step, through, by_distance, T) for by_distance in (True, False))
+        if node[g.QUERY_WIDTH] >= 0 or node[g.SAMPLE_WIDTH] >= 0:
+            widths = pairs.widths(to_width, by_sample=node[g.SAMPLE_WIDTH] >= 0)
         if node[g.PLACE] >= 0:
             column, count = _parameter(loaded, leaf, k, node, T)
             scalar = step.kind == p.DISTANCE and node[g.BY_COLUMN] == 0
-            sums = pairs.sum(to_width if scalar else through, column, count, panel=panel).sum(axis=0)
-            numbers[node[g.PLACE] :][:count] = sums
+            numbers = pairs.total(to_width if scalar else through, column, count, panel)
+        if node[g.QUERY_PLACE] >= 0:
+            moved = np.zeros((m, d)), np.zeros((n, d))
+            if follows_neighbors(plan, k):
+                through_bandwidth(seen, plan, leaf, k, node, widths, *moved)
+            for out, by_sample, more in zip((owed.queries, owed.samples), (False, True), moved, strict=True):
+                if out is not None:
+                    column = of_coordinate(step, by_sample, T)
+                    pairs.add(out, through, column, leaf.columns(d), by_sample=by_sample, panel=panel)
+                    if follows_neighbors(plan, k):
+                        pairs.add_of_host(out, more)
+        kernel.append(of_parameter(leaf, widths, numbers))
     if T is np.float32 and pairs.bad.copy_to_host()[0]:
+        for array in owed:
+            if array is not None:
+                cleared(array)
         return None
-    return of_queries, of_samples, numbers
-
-
-def gather_values(values: Any, T: type) -> Any:
-    """The values on the card."""
-    return gather(values, np.arange(values.shape[1]), T) if values.shape[1] else np.zeros((len(values), 1), T)
+    return tuple(kernel)
 
 
 def _owed_to(loaded: Loaded, k: int, T: type) -> Callable:

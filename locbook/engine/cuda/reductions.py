@@ -20,6 +20,7 @@ from ..._validation import check_integer, check_option
 from ...kernels.base import Kernel
 from ...kernels.metrics import Metric, as_metric
 from ..problem import Problem
+from ..reach import check_prune
 from ..reductions import (
     EMPTY,
     Moments,
@@ -29,9 +30,9 @@ from ..reductions import (
     monomials,
 )
 from . import backend
-from .arrays import column_ranges, gather, grid, on_host, problems_of, shifted
+from .arrays import column_ranges, gather, grid, on_host, problems_of, shifted, zeros
 from .backend import cuda
-from .driver import Run, finish, load, parts_of, score_plan, tile_of
+from .driver import Run, add, finish, load, parts_of, score_plan, tile_of
 from .order import (
     dense_kernel,
     distance_kernel,
@@ -47,7 +48,6 @@ from .sums import (
     log_kernel,
     mean_kernel,
     monomial_term,
-    raw_kernel,
     value_term,
 )
 
@@ -94,28 +94,48 @@ def _out(problem: Problem, *shape: int) -> Any:
     return cuda.device_array(shape, problem.dtype)
 
 
-def log_sum(problem: Problem, **sizes: int) -> Any:
-    """Logarithm of the sum of the weights, shape (m,); ``-inf`` where all are 0."""
+def log_sum(problem: Problem, *, prune: str | bool = "auto", **sizes: int) -> Any:
+    """Logarithm of the sum of the weights, shape (m,); ``-inf`` where all are 0. ``prune`` changes nothing."""
+    check_prune(prune)
+    answer = given_back(problem, log_sums_of(problem, sizes))
+    if isinstance(answer, np.ndarray) and problem.kernel.full_support and np.isneginf(answer).any():
+        check_range(problem)
+    return answer
+
+
+def log_sums_of(problem: Problem, sizes: dict[str, int]) -> Any:
+    """Log-sums (m,) on the card."""
     run = Run(problem, sizes)
     out = _out(problem, len(problem.queries))
     for rows, state, _, T in run.states(None, 0, _terms):
         scale = state.shift, state.sums, T(run.base), T(run.offset)
         log_kernel(T)[grid(rows.size)](rows, *scale, out, run.bad)
     run.check()
-    answer = given_back(problem, out)
-    if isinstance(answer, np.ndarray) and problem.kernel.full_support and np.isneginf(answer).any():
-        check_range(problem)
-    return answer
+    return out
 
 
-def mean(problem: Problem, values: Any, empty: str = "nan", *, warn: bool = True, **sizes: int) -> Any:
-    """Weighted mean of ``values`` (n, p) around each query, shape (m, p)."""
+def mean(
+    problem: Problem,
+    values: Any,
+    empty: str = "nan",
+    *,
+    warn: bool = True,
+    prune: str | bool = "auto",
+    with_log_sum: bool = False,
+    **sizes: int,
+) -> Any:
+    """Weighted mean of ``values`` (n, p) around each query, shape (m, p); with the log-sums (m,) a pair.
+
+    ``prune`` changes nothing.
+    """
     check_option(empty, "empty", EMPTY)
+    check_prune(prune)
 
     def again(few: Problem) -> np.ndarray:
         return backend.give_back(mean_or_nan(few, values, sizes), "numpy").astype(np.float64)
 
-    return _filled(problem, mean_or_nan(problem, values, sizes), empty, again, warn=warn)
+    means = _filled(problem, mean_or_nan(problem, values, sizes), empty, again, warn=warn)
+    return (means, log_sum(problem, **sizes)) if with_log_sum else means
 
 
 def mean_or_nan(problem: Problem, values: Any, sizes: dict[str, int]) -> Any:
@@ -215,10 +235,10 @@ def moments(problem: Problem, values: Any, degree: int = 1, **sizes: int) -> Mom
     if p:
         given["values"] = gather(values, np.arange(p), np.float64)
     terms = _terms(np.float64, **given)
-    out = cuda.device_array((len(problem.queries), len(factors)), np.float64)
+    out, columns = zeros(len(problem.queries), len(factors)), backend.as_device(np.arange(len(factors)))
     shift = np.empty(len(problem.queries))
-    for rows, state, start, T in run.states(monomial_term, len(factors), lambda T: terms):
-        finish(raw_kernel(T), rows, state, start, out, run.bad)
+    for rows, state, start, _ in run.states(monomial_term, len(factors), lambda T: terms):
+        add(state.sums, start, columns, 1.0, out, run.bad)
         shift[rows.copy_to_host()] = state.shift.copy_to_host()
     run.check()
     sums = out.copy_to_host()

@@ -264,22 +264,28 @@ def mean_kernel(T: type) -> Any:
 
 
 @lru_cache
-def raw_kernel(T: type) -> Any:
-    """Write sums down as they are: ``out[rows[t], first + c]``."""
+def add_kernel(T: type) -> Any:
+    """Add sums as they are, times ``unit``, to ``out``: column ``first + c`` goes to ``columns[first + c]``.
+
+    Where ``out`` has fewer rows than there are, row by row in turn, so that its rows add up to the sum over all.
+    """
     infinity = T(math.inf)
 
     @kernel
-    def finish(rows, state, first, out, bad):
+    def add(state, first, columns, unit, out, bad):
         place = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+        k = 1 + cuda.blockIdx.y
         c = first + cuda.blockIdx.y
-        if place < rows.size and c < out.shape[1]:
-            k = 1 + cuda.blockIdx.y
-            value = state[0, k, place] + state[1, k, place]
-            if not abs(value) < infinity:
-                bad[0] = 1
-            out[rows[place], c] = value
+        if place < out.shape[0] and c < columns.size:
+            total = out[place, columns[c]]
+            for row in range(place, state.shape[2], out.shape[0]):
+                value = state[0, k, row] + state[1, k, row]
+                if not abs(value) < infinity:
+                    bad[0] = 1
+                total += unit * value
+            out[place, columns[c]] = total
 
-    return finish
+    return add
 
 
 @lru_cache
