@@ -66,7 +66,8 @@ def log_density(
     constant = problem.kernel.log_normalizer(problem.samples.shape[1])
     total = float(len(problem.samples))
     if problem.sample_weight is not None:  # in units of the largest power of two, so that no sum overflows
-        weights = problem.sample_weight / 2.0 ** (np.frexp(problem.sample_weight.max())[1] - 1)
+        weights = engine.of_host(problem.sample_weight)
+        weights = weights / 2.0 ** (np.frexp(weights.max())[1] - 1)
         problem, total = replace(problem, sample_weight=weights), weights.sum()
     log_sums = here.log_sum(problem, prune=prune) + (constant - float(np.log(total)))
     return problem.restore(log_sums)

@@ -97,7 +97,7 @@ which may touch its last bit.
 """
 
 from .batch import Batch, batch_mean, batch_vjp, is_batch
-from .devices import as_type, choose_device, lives_on_card, reductions_of, set_up
+from .devices import as_type, choose_device, lives_on_card, of_host, reductions_of, set_up
 from .gradients import LocalMeanGradient, mean_vjp
 from .pool import get_num_threads, set_num_threads
 from .problem import Problem
@@ -142,6 +142,7 @@ __all__ = [
     "monomials",
     "nearest",
     "normalized_weights",
+    "of_host",
     "quantile",
     "reductions_of",
     "self_weights",

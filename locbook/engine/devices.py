@@ -88,3 +88,8 @@ def set_up(
 def as_type(array: Any, dtype: Any) -> Any:
     """A NumPy array in another precision; what lives on a card is in its own, and what is no array stays as it is."""
     return array.astype(dtype, copy=False) if isinstance(array, np.ndarray) else array
+
+
+def of_host(array: Any) -> np.ndarray:
+    """A NumPy array; copied if it lives on a card."""
+    return reductions_of("cuda").to_host(array) if lives_on_card(array) else np.asarray(array)

@@ -40,7 +40,7 @@ several cards. What goes by the host: sample weights, parameters of the kernel, 
 means, cotangents and sums, O(m + n) numbers. A kernel is compiled once, about a second, and then kept on disk.
 """
 
-from .backend import DeviceError, as_device, is_available, require
+from .backend import DeviceError, as_device, is_available, require, to_host
 from .batch import Batch, batch_mean, batch_vjp
 from .border import check_array, check_numbers, check_problem, check_values
 from .gradients import ARGUMENTS, mean_vjp
@@ -80,5 +80,6 @@ __all__ = [
     "quantile",
     "require",
     "self_weights",
+    "to_host",
     "top",
 ]

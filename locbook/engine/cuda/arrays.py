@@ -182,6 +182,34 @@ def column_ranges(values: Any, bias: Any, nothing: float, problems: int) -> tupl
 
 
 @lru_cache
+def special_kernel() -> Any:
+    """Look for NaN, infinity and minus infinity."""
+    infinity = math.inf
+
+    @backend.kernel
+    def look(array, flags):
+        place = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+        row, column = place // array.shape[1], place % array.shape[1]
+        if row < array.shape[0]:
+            value = array[row, column]
+            if value != value:
+                flags[0] = 1
+            elif value == infinity:
+                flags[1] = 1
+            elif value == -infinity:
+                flags[2] = 1
+
+    return look
+
+
+def specials(array: Any) -> tuple[bool, bool, bool]:
+    """Whether an array (n, c) of the card has NaN, infinity, minus infinity; only that comes to the host."""
+    flags = backend.as_device(np.zeros(3, dtype=np.int32))
+    special_kernel()[grid(array.size)](array, flags)
+    return tuple(map(bool, flags.copy_to_host()))
+
+
+@lru_cache
 def length_kernel(T: type) -> Any:
     """Length of each row."""
     zero = T(0)
@@ -205,6 +233,63 @@ def lengths(array: Any) -> np.ndarray:
     return out.copy_to_host().astype(np.float64)
 
 
+# -- multiplicities --------------------------------------------------------------------------------------------------
+
+
+@lru_cache
+def copies_kernel(form: str, T: type) -> Any:
+    """Multiplicities in a form that sums take."""
+    zero, nothing = T(0), T(-math.inf)
+    binary, logarithmic, scores = (form == name for name in ("log2", "log", "score"))
+
+    @backend.kernel
+    def convert(weight, unit, out):
+        j = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+        if j < out.size:
+            if binary or logarithmic or scores:
+                value = nothing
+                if weight[j] > 0.0:
+                    value = zero
+                    if binary:
+                        value = T(math.log2(weight[j]))
+                    if logarithmic:
+                        value = T(math.log(weight[j]))
+                out[j] = value
+            else:
+                out[j] = weight[j] / unit
+
+    return convert
+
+
+def copies(problem: Problem, form: str, T: type) -> Any:
+    """Multiplicities (n,) on the card.
+
+    ``"plain"``, in units of :func:`unit_of`; their logarithm, ``"log"`` or ``"log2"``; ``"score"``, 0 where a sample
+    takes part, else minus infinity: of scores, which are no weights.
+    """
+    n = len(problem.samples)
+    if problem.sample_weight is None:
+        return backend.as_device(np.full(n, 1.0 if form == "plain" else 0.0, dtype=T))
+    out, unit = cuda.device_array(n, T), unit_of(problem) if form == "plain" else 1.0
+    copies_kernel(form, T)[grid(n)](backend.as_device(problem.sample_weight), unit, out)
+    return out
+
+
+def ends_of(problem: Problem) -> np.ndarray | None:
+    """The smallest multiplicity above 0 and the largest, on the host; None where all are 1."""
+    weight = problem.sample_weight
+    if weight is None or backend.kind_of(weight) == "numpy":
+        return None if weight is None else np.array([weight[weight > 0].min(), weight.max()])
+    low, high = column_ranges(weight.reshape(weight.size, 1), weight, 0.0, 1)
+    return np.array([low[0, 0], high[0, 0]])
+
+
+def unit_of(problem: Problem) -> float:
+    """The power of two that is taken out of multiplicities."""
+    ends = ends_of(problem)
+    return 1.0 if ends is None else 2.0 ** np.clip(np.frexp(ends[1])[1], -1022, 1023)
+
+
 # -- problems --------------------------------------------------------------------------------------------------------
 
 
@@ -215,14 +300,17 @@ def problems_of(problem: Problem) -> int:
 
 def on_host(problem: Problem) -> Problem:
     """The same problem with NumPy arrays."""
+    weight = None if problem.sample_weight is None else backend.to_host(problem.sample_weight)
     samples = backend.to_host(problem.samples)
     queries = samples if problem.queries is problem.samples else backend.to_host(problem.queries)
     mask = None if problem.mask is None else backend.to_host(problem.mask)
-    return replace(problem, queries=queries, samples=samples, mask=mask)
+    return replace(problem, queries=queries, samples=samples, sample_weight=weight, mask=mask)
 
 
 def for_planning(problem: Problem, *, looks: bool | None = None) -> Problem:
     """A problem that the plan can be made of: without the coordinates where it does not look at them.
+
+    Then it has but the ends of the multiplicities, which tell whether sums hold them.
 
     It does, unless ``looks`` is False, where neighbours are counted, where codes and whole times are checked, and where
     a hollow kernel asks whether the queries are the samples; then arrays of the card are copied to the host.
@@ -238,7 +326,7 @@ def for_planning(problem: Problem, *, looks: bool | None = None) -> Problem:
         return on_host(problem)
     samples = np.broadcast_to(np.zeros(()), problem.samples.shape)
     queries = samples if same else np.broadcast_to(np.zeros(()), problem.queries.shape)
-    return replace(problem, queries=queries, samples=samples)
+    return replace(problem, queries=queries, samples=samples, sample_weight=ends_of(problem))
 
 
 def _has_hollow(kernel: base.Kernel) -> bool:

@@ -24,7 +24,7 @@ from ..reach import check_prune
 from ..reductions import EMPTY, EmptyNeighborhoodWarning
 from . import backend
 from .arrays import folded, gather
-from .border import check_array, check_problem
+from .border import check_copies, check_numbers, check_problem
 from .gradients import Owed, add_vjp, given_back_gradient
 from .reductions import given_back, log_sum, lost_rows, mean, mean_or_nan
 
@@ -34,7 +34,7 @@ class Batch(on_processor.Batch):
     """Checked input.
 
     What the processor's has, all shapes checked there: its arrays are the caller's, but for arrays of a card they hold
-    the numbers of rows, and ``mask`` has shape (b m, n).
+    the numbers of rows. ``sample_weight`` has shape (b n,) and ``mask`` (b m, n), where the caller has them.
 
     Attributes
     ----------
@@ -63,32 +63,38 @@ class Batch(on_processor.Batch):
             Naming the parameter.
         """
         given = {"queries": queries, "samples": samples, "values": values}
+        others = {"sample_weight": sample_weight, "mask": mask}
         kind = backend.on_card(*given.values())
-        weight = None if sample_weight is None else backend.to_host(sample_weight)
-        seen = mask
-        if mask is not None and backend.kind_of(mask) != "numpy":
-            mask = backend.as_device(mask)
-            seen = np.broadcast_to(np.ones((), mask.dtype), tuple(mask.shape))
-        options = {"kernel": kernel, "sample_weight": weight, "mask": seen}
         if kind == "numpy":
-            checked = on_processor.Batch.check(**given, **options)
+            others = {name: a if a is None else backend.to_host(a) for name, a in others.items()}
+            checked = on_processor.Batch.check(**given, kernel=kernel, **others)
             flat = [a.reshape(-1, a.shape[-1]) for a in (checked.queries, checked.samples, checked.values)]
+            weight, mask = checked.sample_weight, checked.mask
         else:
+            there = {name: a for name, a in others.items() if backend.kind_of(a) != "numpy"}
+            seen = {
+                name: np.broadcast_to(np.ones((), _dtype(a)), tuple(a.shape)) for name, a in there.items()
+            }
             given = {k: np.asarray(a) if backend.kind_of(a) == "numpy" else a for k, a in given.items()}
             numbers = {name: _numbers(tuple(a.shape)) for name, a in given.items()}
-            checked = on_processor.Batch.check(**numbers, **options)
-            flat = [
-                _end_to_end(
-                    a, name, getattr(checked, name), kind, allow_nan=mask is not None and name != "queries"
-                )
-                for name, a in given.items()
-            ]
+            checked = on_processor.Batch.check(**numbers, kernel=kernel, **(others | seen))
+            flat = []
+            for name, array in given.items():
+                array = check_numbers(array, name, allow_nan=mask is not None and name != "queries")
+                flat.append(_stretched(array, getattr(checked, name).shape, kind))
+            weight, mask = (
+                _stretched(there[name], getattr(checked, name).shape, "numba")
+                if name in there
+                else getattr(checked, name)
+                for name in others
+            )
+            if "sample_weight" in there:
+                weight = check_copies(weight.reshape(weight.size), math.prod(checked.lead))
+        if weight is not None:
+            weight = weight.reshape(checked.sample_weight.size)
         if mask is not None:
-            full = checked.mask.shape
-            stretched = seen is not mask and tuple(mask.shape) != full
-            mask = np.broadcast_to(backend.to_host(mask), full) if stretched else mask
-            mask = (checked.mask if seen is mask else mask).reshape(-1, full[-1])
-        return cls(**(vars(checked) | {"mask": mask}), flat=tuple(flat))
+            mask = mask.reshape(math.prod(checked.mask.shape[:-1]), checked.mask.shape[-1])
+        return cls(**(vars(checked) | {"sample_weight": weight, "mask": mask}), flat=tuple(flat))
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -116,7 +122,7 @@ class Batch(on_processor.Batch):
             queries[of_queries],
             samples[of_samples],
             self.kernel,
-            sample_weight=None if weight is None else weight.reshape(-1, n)[k],
+            sample_weight=None if weight is None else weight[of_samples],
             mask=None if self.mask is None else self.mask[of_queries],
         )
         return problem, values[of_samples]
@@ -128,7 +134,7 @@ class Batch(on_processor.Batch):
             queries,
             samples,
             self.kernel,
-            None if weight is None else weight.ravel(),
+            weight,
             self.mask,
             np.arange(b * m),
             np.dtype(np.float32 if backend.all_single(queries, samples) else np.float64),
@@ -147,16 +153,20 @@ def _numbers(shape: tuple[int, ...]) -> np.ndarray:
     return np.broadcast_to(np.arange(math.prod(rows)).reshape(*rows, 1), shape)
 
 
-def _end_to_end(array: Any, name: str, numbers: np.ndarray, kind: str, *, allow_nan: bool) -> Any:
-    """The rows of an array of a card, (..., rows, columns), in the order of ``numbers``."""
-    columns = array.shape[len(array.shape) - 1]
-    whole = array.reshape(math.prod(tuple(array.shape)[:-1]), columns)
-    whole = check_array(whole, name, allow_nan=allow_nan)
-    rows = numbers[..., 0].ravel()
-    if len(rows) == len(whole):
-        return whole
-    taken = gather(whole, np.arange(columns), backend.as_device(whole).dtype.type, rows=rows)
-    return backend.give_back(taken, kind)
+def _dtype(array: Any) -> np.dtype:
+    return backend.as_device(array).dtype
+
+
+def _stretched(array: Any, full: tuple[int, ...], kind: str) -> Any:
+    """An array of the card as rows: those of the shape ``full``, to which it is stretched; in that kind if copied."""
+    shape = (1,) * (len(full) - len(array.shape)) + tuple(array.shape)
+    count = math.prod(shape[:-1])
+    rows = np.broadcast_to(np.arange(count).reshape(shape[:-1]), full[:-1]).ravel()
+    array = array.reshape(count, shape[-1])
+    if len(rows) == count and shape[-1] == full[-1]:
+        return array
+    columns = np.arange(full[-1]) % shape[-1]
+    return backend.give_back(gather(array, columns, _dtype(array).type, rows=rows), kind)
 
 
 def batch_mean(

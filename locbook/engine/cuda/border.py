@@ -7,7 +7,6 @@ infinities, of which only a flag comes back.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,28 +16,7 @@ from ...kernels.base import Kernel
 from ...kernels.constructors import make_kernel
 from ..problem import Problem
 from . import backend
-from .arrays import gather, grid
-from .backend import cuda
-
-
-@lru_cache
-def _finite_kernel() -> Any:
-    infinity = math.inf
-
-    @backend.kernel
-    def look(array, flags):
-        place = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
-        row, column = place // array.shape[1], place % array.shape[1]
-        if row < array.shape[0]:
-            value = array[row, column]
-            if value != value:
-                flags[0] = 1
-            elif value == infinity:
-                flags[1] = 1
-            elif value == -infinity:
-                flags[2] = 1
-
-    return look
+from .arrays import column_ranges, converted, gather, specials
 
 
 def check_array(array: Any, name: str, *, allow_nan: bool = False, allow_minus_infinity: bool = False) -> Any:
@@ -62,9 +40,7 @@ def check_array(array: Any, name: str, *, allow_nan: bool = False, allow_minus_i
     if array.dtype not in (np.float32, np.float64):
         array = gather(array, np.arange(array.shape[1]), np.float64)
         given = array if kind == "numpy" else backend.give_back(array, kind)
-    flags = backend.as_device(np.zeros(3, dtype=np.int32))
-    _finite_kernel()[grid(array.size)](array, flags)
-    nan, infinite, below = flags.copy_to_host()
+    nan, infinite, below = specials(array)
     infinite = infinite or (below and not allow_minus_infinity)
     if infinite or (nan and not allow_nan):
         found = "infinity" if infinite else "NaN"
@@ -88,6 +64,24 @@ def check_values(values: Any, problem: Problem) -> Any:
     if len(columns) != n:
         raise ValueError(f"values has {len(columns)} rows, but samples have {n}; they must agree")
     return columns
+
+
+def check_copies(weight: Any, problems: int = 1) -> Any:
+    """Multiplicities (n,) of the card, of so many problems end to end, as a device array of float64.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is not finite or below 0, and where those of a problem are 0 for all samples.
+    """
+    n = weight.shape[0]
+    weight = converted(backend.as_device(check_array(weight.reshape(n, 1), "sample_weight")), np.float64)
+    low, high = column_ranges(weight, weight.reshape(n), -np.inf, problems)
+    if low.min() < 0:
+        raise ValueError(f"sample_weight must be >= 0, got {low.min()}")
+    if not high.all():
+        raise ValueError(f"sample_weight must not be zero for all samples{' of a problem' * (problems > 1)}")
+    return weight.reshape(n)
 
 
 def check_problem(
@@ -114,6 +108,9 @@ def check_problem(
             )
     else:
         mask = check_mask(mask, m, n)
-    weight = None if sample_weight is None else check_sample_weight(backend.to_host(sample_weight), n)
+    if backend.kind_of(sample_weight) != "numpy" and tuple(sample_weight.shape) == (n,):
+        weight = check_copies(sample_weight)
+    else:
+        weight = check_sample_weight(None if sample_weight is None else backend.to_host(sample_weight), n)
     dtype = np.dtype(np.float32 if backend.all_single(queries, samples) else np.float64)
     return Problem(queries, samples, kernel, weight, mask, np.arange(m), dtype)

@@ -15,16 +15,25 @@ import numpy as np
 
 from ...kernels.metrics import Metric
 from .. import program as p
-from ..driver import multiplicities
 from ..fused import LOG2_E
 from ..leaf import as_leaf
 from ..plan import Plan, make_plan, make_score_plan
 from ..problem import Problem
 from ..scores import DISTANCE, PRODUCT
 from ..stream import FLOAT32_ERROR, fits_float32, float32_error
-from ..sweep import MEAN, TOP
 from . import backend, fused
-from .arrays import for_planning, gather, grid, lengths, load_data, moderate, problems_of
+from .arrays import (
+    copies,
+    ends_of,
+    for_planning,
+    gather,
+    grid,
+    lengths,
+    load_data,
+    moderate,
+    problems_of,
+    unit_of,
+)
 from .backend import cuda
 from .order import limit_kernel
 from .sums import WIDTH, Part, Span, Terms, add_kernel, merge_kernel, sums_kernel, value_term
@@ -145,9 +154,7 @@ def add(sums: Any, first: int, columns: Any, unit: float, out: Any, bad: Any) ->
 def load(problem: Problem, plan: Plan, T: type, metric: Metric | None = None) -> Loaded:
     """Bring a plan to the card; ``metric`` is that of a plan for scores."""
     structure, columns = structure_of(plan, None if metric else problem.kernel, metric)
-    bias, _ = multiplicities(TOP if metric else MEAN, problem, plan)
-    if not bias.size:
-        bias = np.full(len(problem.samples), 0.0 if plan.program.log else 1.0)
+    form = "score" if metric else "log" if plan.program.log else "plain"
     loaded = Loaded(
         compose(structure, T),
         structure,
@@ -155,7 +162,7 @@ def load(problem: Problem, plan: Plan, T: type, metric: Metric | None = None) ->
         gather(problem.samples, columns, T),
         len(columns),
         load_data(problem, plan, T),
-        backend.as_device(bias.astype(T)),
+        copies(problem, form, T),
         T,
     )
     _measure_limits(loaded, problem)
@@ -186,7 +193,7 @@ def precision(problem: Problem, plan: Plan) -> type:
         return np.float64
     arrays = [plan.program.numbers, plan.query_data, plan.sample_data]
     if problem.sample_weight is not None:
-        arrays.append(problem.sample_weight)
+        arrays.append(ends_of(problem))
     return np.float32 if moderate(*arrays) else np.float64
 
 
@@ -290,18 +297,13 @@ class Run:
     def _leaf_fits(self) -> np.ndarray:
         """For which queries float32 may be tried; long vectors have no exact inner product in it."""
         leaf = self.leaf
-        good = fits_float32(self.problem, replace(leaf, kind=DISTANCE), self._log2_weight())
+        ends = np.ones(1) if self.problem.sample_weight is None else ends_of(self.problem)
+        good = fits_float32(self.problem, replace(leaf, kind=DISTANCE), np.log2(ends))
         if leaf.kind == PRODUCT:
             queries, samples, *_ = self._leaf_arrays(np.float32)
             longest = lengths(queries) * lengths(samples).max()
             good &= float32_error(np.abs(leaf.slope) * longest, len(leaf.columns)) <= FLOAT32_ERROR
         return good
-
-    def _log2_weight(self) -> np.ndarray:
-        if self.problem.sample_weight is None:
-            return np.zeros(len(self.problem.samples))
-        with np.errstate(divide="ignore"):
-            return np.log2(self.problem.sample_weight)
 
     def _far_rows(self, state: State, rows: np.ndarray) -> np.ndarray:
         """The queries whose exponents, or whose weights, are beyond float32."""
@@ -369,8 +371,8 @@ class Run:
             samples = gather(problem.samples, leaf.columns, T)
             same = problem.queries is problem.samples
             queries = samples if same else gather(problem.queries, leaf.columns, T)
-            numbers = (self._log2_weight(), leaf.slope, leaf.factors)
-            self._loaded[T] = queries, samples, *(backend.as_device(a.astype(T)) for a in numbers)
+            numbers = (backend.as_device(a.astype(T)) for a in (leaf.slope, leaf.factors))
+            self._loaded[T] = queries, samples, copies(problem, "log2", T), *numbers
         return self._loaded[T]
 
     @property
@@ -383,6 +385,4 @@ class Run:
         """What is added to the logarithm of every sum of weights."""
         if self.leaf is not None:
             return self.leaf.offset
-        return (
-            0.0 if self.plan.program.log else float(np.log(multiplicities(MEAN, self.problem, self.plan)[1]))
-        )
+        return 0.0 if self.plan.program.log else float(np.log(unit_of(self.problem)))

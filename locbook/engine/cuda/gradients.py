@@ -19,7 +19,6 @@ from ...kernels import metrics
 from ...kernels.base import Kernel, SoftmaxKernel
 from .. import backward as g
 from .. import program as p
-from ..driver import multiplicities
 from ..fused import LOG2_E
 from ..gradients import (
     ARGUMENTS,
@@ -34,7 +33,6 @@ from ..plan import Plan
 from ..problem import Problem
 from ..reductions import check_range, fallback_kernel
 from ..stream import FLOAT32_ERROR, float32_error
-from ..sweep import SUM
 from . import backend
 from .adjoints import (
     Given,
@@ -60,6 +58,7 @@ from .arrays import (
     lengths,
     problems_of,
     shifted,
+    unit_of,
     zeros,
 )
 from .backend import cuda
@@ -381,12 +380,10 @@ def _run(
     (plan, leaves, _, nodes), T = program, problem.dtype.type
     (m, width), d, n = ready.means.shape, problem.samples.shape[1], len(problem.samples)
     loaded = load(problem, plan, T)
-    _, copies = multiplicities(SUM, problem, plan)
+    copies = 1.0 if loaded.log else unit_of(problem)  # what the reductions take out of multiplicities
     unit = 2.0 ** np.frexp(ready.facts.largest)[1] if T is np.float32 else 1.0
     slope = shifted(ready.cotangent, np.full((1, width), 1.0 / unit), np.zeros((1, width)), T)
-    totals = shifted(
-        ready.log_sums, np.ones((1, 1)), np.full((1, 1), 0.0 if loaded.log else np.log(copies)), T
-    )
+    totals = shifted(ready.log_sums, np.ones((1, 1)), np.full((1, 1), np.log(copies)), T)
     given = Given(slope, ready.means, totals.reshape(m), ready.values, loaded.bias)
     pairs = _Pairs(problem, loaded, given, sizes, unit)
     if owed.values is not None:
@@ -394,8 +391,7 @@ def _run(
         pairs.add(owed.values, share, of_values(T), np.arange(width), by_sample=True)
     if owed.sample_weight is not None:
         by_copies = adjoint(loaded.weigh, loaded.log, False, True, T)
-        one = 1.0 if loaded.log else copies
-        pairs.add(owed.sample_weight, by_copies, whole(T), np.zeros(1), by_sample=True, copies=one)
+        pairs.add(owed.sample_weight, by_copies, whole(T), np.zeros(1), by_sample=True, copies=copies)
     kernel = []
     for leaf, k in leaves:
         node, step, widths, numbers = nodes[k], loaded.structure.steps[k], None, None

@@ -30,7 +30,7 @@ from ..reductions import (
     monomials,
 )
 from . import backend
-from .arrays import column_ranges, gather, grid, on_host, problems_of, shifted, zeros
+from .arrays import column_ranges, copies, gather, grid, on_host, problems_of, shifted, specials, zeros
 from .backend import cuda
 from .driver import Run, add, finish, load, parts_of, score_plan, tile_of
 from .order import (
@@ -67,6 +67,8 @@ def lost_rows(answer: Any) -> np.ndarray:
     """Which rows begin with NaN, on the host."""
     if isinstance(answer, np.ndarray):
         return np.isnan(answer[:, 0])
+    if not specials(answer)[0]:
+        return np.zeros(len(answer), dtype=bool)
     first = gather(answer, np.zeros(1, np.int64), answer.dtype.type)
     return np.isnan(first.copy_to_host()[:, 0])
 
@@ -163,9 +165,8 @@ def scales(problem: Problem, values: Any) -> tuple[np.ndarray, np.ndarray, np.nd
 
     The middle is 0 for a float64 problem; in float32 values keep their digits around a middle of their own.
     """
-    weight = np.ones(len(problem.samples)) if problem.sample_weight is None else problem.sample_weight
-    there = backend.as_device((weight > 0).astype(values.dtype))
-    low, high = column_ranges(values, there, 0.0, problems_of(problem))
+    there = copies(problem, "score", values.dtype.type)
+    low, high = column_ranges(values, there, -np.inf, problems_of(problem))
     unit, middle = _units(low, high, problem.dtype), np.zeros(low.shape)
     if problem.dtype == np.float32:
         middle = (_medians(values, low, high) / unit).astype(np.float32).astype(np.float64)

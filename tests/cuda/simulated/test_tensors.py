@@ -8,12 +8,13 @@ import locbook.torch
 
 torch = pytest.importorskip("torch")
 
-from locbook.engine.cuda import backend  # noqa: E402
+from locbook.engine.cuda import arrays as cuda_arrays  # noqa: E402
+from locbook.engine.cuda import backend, gradients  # noqa: E402
 from tests.cuda import tensors  # noqa: E402
 from tests.cuda.tensors import CardTensor  # noqa: E402
 
 RNG = np.random.default_rng(0)
-M, N = 3, 5
+M, N = 6, 7
 
 
 def points(dtype=torch.float64):
@@ -94,6 +95,65 @@ def test_nothing_is_copied(noted, monkeypatch):
     pointers = {t.__cuda_array_interface__["data"][0] for t in taken if isinstance(t, CardTensor)}
     assert {t.inner.data_ptr() for t in (q, x, values)} == pointers
     assert isinstance(means, CardTensor)
+
+
+@pytest.fixture
+def brought(noted, monkeypatch):
+    """What comes to the host, where columns are brought down to one number."""
+    for module in (cuda_arrays, gradients):
+        monkeypatch.setattr(module, "FEW", 1)
+    return tensors.copies(monkeypatch)
+
+
+def compare(found, theirs, tolerance=1e-10):
+    for ours, other in zip(found[:4], theirs[:4], strict=True):
+        assert isinstance(ours, CardTensor)
+        torch.testing.assert_close(ours.inner.numpy(), other, rtol=tolerance, atol=tolerance)
+    for ours, other in zip(found.kernel, theirs.kernel, strict=True):
+        torch.testing.assert_close(ours, other, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("kernel", [lb.softmax(1.5), lb.cauchy([1.0, 2.0])], ids=repr)
+def test_a_gradient_stays_on_the_card(kernel, dtype, brought):
+    """In and out, under a mask, with multiplicities, and of a forward pass: no array comes to the host."""
+    mask = torch.tensor(RNG.random((M, N)) < 0.8)
+    mask[:, -1] = True
+    q, x, values, weight = given = points(dtype)
+    slope = torch.tensor(RNG.normal(size=(M, 2)), dtype=dtype)
+    theirs = lb.local_mean_vjp(
+        *(t.numpy() for t in (slope, q, x, values)), kernel, sample_weight=weight.numpy(), mask=mask.numpy()
+    )
+    c, q, x, values, weight, mask = on_card([slope, *given, mask])
+    options = {"sample_weight": weight, "mask": mask}
+    forward = lb.local_mean(q, x, values, kernel, **options, return_log_sum=True)
+    for known in (None, forward):
+        found = lb.local_mean_vjp(c, q, x, values, kernel, **options, forward=known)
+        assert {a.dtype for a in found[:4]} == {dtype}
+        compare(found, theirs, 1e-10 if dtype == torch.float64 else 1e-4)
+    # the means of float32 are looked at, query by query
+    assert tensors.stay(
+        (c, q, x, values, weight, mask, *forward), brought, M if dtype == torch.float64 else 1000
+    )
+
+
+@pytest.mark.parametrize("kernel", [lb.gaussian(1.0), lb.gaussian(lb.per_query([1.0, 2.0, 1.5]))], ids=repr)
+def test_a_gradient_of_a_batch_stays_on_the_card(kernel, brought):
+    """What is stretched is stretched there, and added up there."""
+    shapes = (2, 1, 3, 2), (3, 5, 2), (1, 3, 5, 2), (2, 1, 5), (3, 1, 5), (2, 3, 3, 2)
+    q, x, values, weight, mask, c = [torch.tensor(RNG.uniform(0.5, 2, size=shape)) for shape in shapes]
+    given, mask = (c, q, x, values), mask < 1.5
+    mask[..., 0] = True
+    options = {"sample_weight": weight, "mask": mask}
+    theirs = lb.local_mean_vjp(
+        *(t.numpy() for t in given), kernel, **{name: t.numpy() for name, t in options.items()}
+    )
+    given, options = on_card(given), dict(zip(options, on_card(options.values()), strict=True))
+    forward = lb.local_mean(*given[1:], kernel, **options, return_log_sum=True)
+    for known in (None, forward):
+        compare(lb.local_mean_vjp(*given, kernel, **options, forward=known), theirs)
+    # a number of each of the six problems, and the derivatives by what a kernel holds, of the queries of one
+    assert tensors.stay((*given, *options.values(), *forward), brought, 7)
 
 
 def test_the_queries_that_are_the_samples(noted):
