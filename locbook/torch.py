@@ -5,7 +5,7 @@ Import it by its name, ``import locbook.torch``; PyTorch is no requirement of th
 array of all pairs is made, and what PyTorch keeps for the backward pass are the arguments.
 
 Tensors on an NVIDIA card stay there, and so do the means and the gradients: both sides share their memory. What a
-kernel holds, its parameters, and sample weights come to the host; their gradients go back. **Not yet run on a card.**
+kernel holds, its parameters, comes to the host, and the gradients by them go back. **Not yet run on a card.**
 """
 
 from __future__ import annotations

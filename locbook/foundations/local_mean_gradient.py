@@ -59,7 +59,8 @@ def local_mean_vjp(
         What :func:`local_mean` gave for the same arguments with ``return_log_sum=True``; it is computed otherwise.
         float32 means that are large beside their differences cost digits.
     device : {"auto", "cpu", "cuda"}
-        Where to compute, as in :func:`local_mean`.
+        Where to compute, as in :func:`local_mean`. Arrays on a card stay there, ``cotangent``, ``mask`` and ``forward``
+        too, and the derivatives are made there, but for those by the kernel's parameters, which are NumPy's.
 
     Returns
     -------

@@ -25,7 +25,7 @@ from numba.cuda.typing.typeof import typeof
 import locbook as lb
 from locbook.engine import Problem, cuda
 from locbook.engine.cuda import backend, gradients
-from locbook.engine.cuda.arrays import folded, shifted
+from locbook.engine.cuda.arrays import LOG, copies, folded, gather, shifted
 from locbook.engine.cuda.border import check_array
 from tests.engine.problems import MATRIX, TABLE, bump, canberra, log_quartic
 
@@ -136,6 +136,7 @@ def record():
         cuda.mean(cuda.check_problem(rows, rows, part), rows)
         cuda.mean(cuda.check_problem(rows, rows, part + 1.0), rows)
         shifted(rows, np.ones((1, 3)), np.ones((1, 3)), dtype)
+        copies(Problem.check(rows, rows, part, sample_weight=np.ones(4)), LOG, dtype)
         pull(dtype)
 
 
@@ -191,6 +192,7 @@ def pull(dtype):
     """The gradient: every slope and distance that has one."""
     gradients.mean_or_nan = lambda problem, *_: on_host(np.ones((8, 1), problem.dtype))  # compiled above
     gradients.log_sums_of = lambda problem, *_: on_host(np.zeros(8, problem.dtype))
+    gather(on_host(np.ones((2, 2), dtype=bool)), np.arange(2), np.bool_, rows=np.arange(2))
     folded(on_host(np.ones((4, 2))), np.arange(4).reshape(2, 2))
     x, ones = points(8, dtype), np.ones((8, 1), dtype)
     places = ("queries", "samples")

@@ -6,6 +6,6 @@
 
 import os
 
-collect_ignore = ["compile_all.py", "lanes.py", "tensors.py"]
+collect_ignore = ["compile_all.py", "copies.py", "lanes.py", "tensors.py"]
 if os.environ.get("NUMBA_ENABLE_CUDASIM") != "1":
     collect_ignore.append("simulated")

@@ -11,6 +11,7 @@ import locbook.torch
 from locbook import engine
 from locbook.engine import Problem, cuda
 from locbook.engine.cuda import backend
+from tests.cuda.copies import copies, stay
 from tests.engine.problems import KERNELS, arrays, close
 
 HERE = cuda.is_available() and not backend.SIMULATED
@@ -96,6 +97,38 @@ def test_arrays_of_others(package, dtype):
     assert given.samples is on_card[1]  # no copy
     assert type(found) is type(on_card[0])
     close(backend.to_host(found), engine.mean(host, values), 1e-6)
+
+
+@pytest.mark.parametrize("package", ["torch", "cupy"])
+@pytest.mark.parametrize("batch", [False, True], ids=["alone", "batch"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradients_of_others_stay_on_the_card(package, batch, dtype, monkeypatch):
+    """In and out, under a mask, with multiplicities, and of a forward pass: no array comes to the host."""
+    module, rng = pytest.importorskip(package), np.random.default_rng(0)
+    tolerance = 1e-10 if dtype == "float64" else 1e-4
+    shapes = (100, 3), (500, 3), (500, 2), (500,), (100, 500), (100, 2)
+    if batch:
+        shapes = (2, 4, 100, 3), (4, 500, 3), (2, 1, 500, 2), (4, 500), (2, 1, 100, 500), (2, 4, 100, 2)
+    q, x, values, weight, mask, c = (rng.uniform(0.5, 2, shape).astype(dtype) for shape in shapes)
+    mask = mask < 1.5
+
+    def there(array):
+        return module.as_tensor(array, device="cuda") if package == "torch" else module.asarray(array)
+
+    kernel = lb.cauchy([1.0, 2.0, 1.5])
+    theirs = lb.local_mean_vjp(c, q, x, values, kernel, sample_weight=weight, mask=mask)
+    q, x, values, weight, mask, c = map(there, (q, x, values, weight, mask, c))
+    brought, options = copies(monkeypatch), {"sample_weight": weight, "mask": mask}
+    forward = lb.local_mean(q, x, values, kernel, **options, return_log_sum=True)
+    for known in (None, forward):
+        found = lb.local_mean_vjp(c, q, x, values, kernel, **options, forward=known)
+        assert stay((c, q, x, values, weight, mask, *forward), brought, 65 if dtype == "float64" else 4001)
+        for name in ("queries", "samples", "values", "sample_weight"):
+            ours, other = getattr(found, name), getattr(theirs, name)
+            assert type(ours) is type(q)
+            assert ours.dtype == q.dtype
+            close(ours.cpu().numpy() if package == "torch" else module.asnumpy(ours), other, tolerance)
+        close(found.kernel[0], theirs.kernel[0], tolerance)
 
 
 # -- PyTorch's tensors -------------------------------------------------------------------------------------------------

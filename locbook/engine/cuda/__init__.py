@@ -36,8 +36,8 @@ has a fold (the farthest column, half a period), two that are as far to rounding
 
 **State.** Every kernel is held to the NumPy twins in Numba's simulator, and compiled for three generations of cards
 without stack or spills. None has been run on a card yet: no time is claimed. Not there: tensor cores, one problem on
-several cards. What goes by the host: sample weights, parameters of the kernel, and in a gradient queries, samples,
-means, cotangents and sums, O(m + n) numbers. A kernel is compiled once, about a second, and then kept on disk.
+several cards. What goes by the host is said in ``reductions``. A kernel is compiled once, about a second, and then kept
+on disk.
 """
 
 from .backend import DeviceError, as_device, is_available, require, to_host

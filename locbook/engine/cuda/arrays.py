@@ -226,52 +226,57 @@ def length_kernel(T: type) -> Any:
     return lengths
 
 
-def lengths(array: Any) -> np.ndarray:
-    """Length of each row of a device array (n, d), float64, on the host."""
+def lengths(array: Any) -> Any:
+    """Length of each row of a device array (n, d), on the card."""
     out = cuda.device_array(array.shape[0], array.dtype)
     length_kernel(array.dtype.type)[grid(array.shape[0])](array, out)
-    return out.copy_to_host().astype(np.float64)
+    return out
+
+
+def longest(array: Any) -> float:
+    """Length of the longest row of a device array (n, d)."""
+    found = lengths(array)
+    return column_ranges(found.reshape(found.size, 1), found, -np.inf, 1)[1].item()
 
 
 # -- multiplicities --------------------------------------------------------------------------------------------------
 
 
+#: Forms of multiplicities: in units of :func:`unit_of`; their logarithms; and, of scores, which are no weights, 0 where
+#: a sample takes part, else minus infinity.
+PLAIN, LOG, LOG2, SCORE = range(4)
+
+
 @lru_cache
-def copies_kernel(form: str, T: type) -> Any:
+def copies_kernel(T: type) -> Any:
     """Multiplicities in a form that sums take."""
-    zero, nothing = T(0), T(-math.inf)
-    binary, logarithmic, scores = (form == name for name in ("log2", "log", "score"))
+    nothing, plain, natural, binary = T(-math.inf), PLAIN, LOG, LOG2
 
     @backend.kernel
-    def convert(weight, unit, out):
+    def convert(weight, form, unit, out):
         j = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
         if j < out.size:
-            if binary or logarithmic or scores:
-                value = nothing
-                if weight[j] > 0.0:
-                    value = zero
-                    if binary:
-                        value = T(math.log2(weight[j]))
-                    if logarithmic:
-                        value = T(math.log(weight[j]))
-                out[j] = value
-            else:
+            if form == plain:
                 out[j] = weight[j] / unit
+            elif weight[j] == 0.0:
+                out[j] = nothing
+            elif form == natural:
+                out[j] = math.log(weight[j])
+            elif form == binary:
+                out[j] = math.log2(weight[j])
+            else:
+                out[j] = 0.0
 
     return convert
 
 
-def copies(problem: Problem, form: str, T: type) -> Any:
-    """Multiplicities (n,) on the card.
-
-    ``"plain"``, in units of :func:`unit_of`; their logarithm, ``"log"`` or ``"log2"``; ``"score"``, 0 where a sample
-    takes part, else minus infinity: of scores, which are no weights.
-    """
+def copies(problem: Problem, form: int, T: type) -> Any:
+    """Multiplicities (n,) on the card, in one of the forms above."""
     n = len(problem.samples)
     if problem.sample_weight is None:
-        return backend.as_device(np.full(n, 1.0 if form == "plain" else 0.0, dtype=T))
-    out, unit = cuda.device_array(n, T), unit_of(problem) if form == "plain" else 1.0
-    copies_kernel(form, T)[grid(n)](backend.as_device(problem.sample_weight), unit, out)
+        return backend.as_device(np.full(n, 1.0 if form == PLAIN else 0.0, dtype=T))
+    out, unit = cuda.device_array(n, T), unit_of(problem) if form == PLAIN else 1.0
+    copies_kernel(T)[grid(n)](backend.as_device(problem.sample_weight), form, unit, out)
     return out
 
 

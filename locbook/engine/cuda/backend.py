@@ -8,9 +8,10 @@ install. With ``NUMBA_ENABLE_CUDASIM=1`` kernels run in Python, lane by lane, on
 Arrays that live on the card (PyTorch, CuPy, Numba, whatever carries ``__cuda_array_interface__`` or DLPack) are taken
 without a copy, and :func:`give_back` returns answers in the same kind.
 
-**Streams.** All work is on the default stream. The stream on which an array is being made is waited for when the array
-is taken, if it is another: PyTorch's current one, or the one that the array names (CuPy). The default stream is waited
-for before an answer is given back, so that any stream may read it.
+**Streams.** All work is on the default stream. The stream on which an array is being made is waited for, by the host,
+when the array is taken, if it is another: PyTorch's current one, or the one that the array names, as Numba's do, and
+those with an entry ``stream`` in their interface (CuPy). The default stream is waited for before an answer is given
+back, so that any stream may read it.
 """
 
 from __future__ import annotations
@@ -157,7 +158,10 @@ def as_device(array: Any) -> Any:
         # a kernel needs a pointer even to nothing
         return cuda.to_device(array if array.size else np.zeros((1,) * array.ndim, array.dtype))
     if type(array).__module__.startswith("numba."):
-        return array
+        if not getattr(array, "stream", 0):
+            return array
+        array.stream.synchronize()
+        return array.bind()
     if kind == "torch":
         array = array.detach()
         stream = sys.modules[kind].cuda.current_stream(array.device)
@@ -165,7 +169,7 @@ def as_device(array: Any) -> Any:
             stream.synchronize()
     if not hasattr(type(array), "__cuda_array_interface__"):
         array = sys.modules[kind].from_dlpack(array)
-    return cuda.as_cuda_array(array)
+    return cuda.as_cuda_array(array).bind()  # after the stream that the interface names
 
 
 def to_host(array: Any) -> np.ndarray:

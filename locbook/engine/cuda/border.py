@@ -53,6 +53,7 @@ def check_numbers(array: Any, name: str, **allowed: bool) -> Any:
     shape = tuple(array.shape)
     if len(shape) == 2:
         return check_array(array, name, **allowed)
+    backend.as_device(array)  # waits for its stream, which what is reshaped may have forgotten
     rows = array.reshape(math.prod(shape[:-1]), shape[-1])
     return check_array(rows, name, **allowed).reshape(shape)
 
@@ -74,8 +75,8 @@ def check_copies(weight: Any, problems: int = 1) -> Any:
     TypeError, ValueError
         For what is not finite or below 0, and where those of a problem are 0 for all samples.
     """
-    n = weight.shape[0]
-    weight = converted(backend.as_device(check_array(weight.reshape(n, 1), "sample_weight")), np.float64)
+    weight, n = backend.as_device(weight), weight.shape[0]
+    weight = converted(check_array(weight.reshape(n, 1), "sample_weight"), np.float64)
     low, high = column_ranges(weight, weight.reshape(n), -np.inf, problems)
     if low.min() < 0:
         raise ValueError(f"sample_weight must be >= 0, got {low.min()}")

@@ -23,6 +23,10 @@ from ..scores import DISTANCE, PRODUCT
 from ..stream import FLOAT32_ERROR, fits_float32, float32_error
 from . import backend, fused
 from .arrays import (
+    LOG,
+    LOG2,
+    PLAIN,
+    SCORE,
     copies,
     ends_of,
     for_planning,
@@ -30,6 +34,7 @@ from .arrays import (
     grid,
     lengths,
     load_data,
+    longest,
     moderate,
     problems_of,
     unit_of,
@@ -154,7 +159,7 @@ def add(sums: Any, first: int, columns: Any, unit: float, out: Any, bad: Any) ->
 def load(problem: Problem, plan: Plan, T: type, metric: Metric | None = None) -> Loaded:
     """Bring a plan to the card; ``metric`` is that of a plan for scores."""
     structure, columns = structure_of(plan, None if metric else problem.kernel, metric)
-    form = "score" if metric else "log" if plan.program.log else "plain"
+    form = SCORE if metric else LOG if plan.program.log else PLAIN
     loaded = Loaded(
         compose(structure, T),
         structure,
@@ -301,8 +306,8 @@ class Run:
         good = fits_float32(self.problem, replace(leaf, kind=DISTANCE), np.log2(ends))
         if leaf.kind == PRODUCT:
             queries, samples, *_ = self._leaf_arrays(np.float32)
-            longest = lengths(queries) * lengths(samples).max()
-            good &= float32_error(np.abs(leaf.slope) * longest, len(leaf.columns)) <= FLOAT32_ERROR
+            largest = lengths(queries).copy_to_host().astype(np.float64) * longest(samples)
+            good &= float32_error(np.abs(leaf.slope) * largest, len(leaf.columns)) <= FLOAT32_ERROR
         return good
 
     def _far_rows(self, state: State, rows: np.ndarray) -> np.ndarray:
@@ -372,7 +377,7 @@ class Run:
             same = problem.queries is problem.samples
             queries = samples if same else gather(problem.queries, leaf.columns, T)
             numbers = (backend.as_device(a.astype(T)) for a in (leaf.slope, leaf.factors))
-            self._loaded[T] = queries, samples, copies(problem, "log2", T), *numbers
+            self._loaded[T] = queries, samples, copies(problem, LOG2, T), *numbers
         return self._loaded[T]
 
     @property

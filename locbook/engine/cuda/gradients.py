@@ -1,8 +1,8 @@
 """The gradient of the local mean on the card: the function of :mod:`locbook.engine.gradients`.
 
 The sums of the weights and the means come from the reductions. Then each pair is weighed once more for each sum that
-is asked for, of four columns at most (:mod:`locbook.engine.cuda.adjoints`). Which sums those are, and what becomes of
-them, is decided as on the processor.
+is asked for, of four columns at most (:mod:`locbook.engine.cuda.adjoints`), and added up where the answer stands, in
+float64. Which sums those are is decided as on the processor.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from .arrays import (
     for_planning,
     gather,
     grid,
-    lengths,
+    longest,
     problems_of,
     shifted,
     unit_of,
@@ -101,17 +101,17 @@ class Facts(NamedTuple):
         Magnitudes of the cotangents; of those that are not 0.
     log_sum : float
         Largest magnitude.
-    limit : float
-        1 if some mean is a limit: it has no log-sum, for its weights underflow.
-    broken : float
-        1 if a cotangent is NaN, and its query has a mean.
+    limit : bool
+        Whether some mean is a limit: it has no log-sum, for its weights underflow.
+    broken : bool
+        Whether a cotangent is NaN, and its query has a mean.
     """
 
     smallest: float
     largest: float
     log_sum: float
-    limit: float
-    broken: float
+    limit: bool
+    broken: bool
 
 
 class Ready(NamedTuple):
@@ -145,12 +145,12 @@ class Ready(NamedTuple):
 
 
 @lru_cache
-def ready_kernel(everywhere: bool) -> Any:
+def ready_kernel() -> Any:
     """Cotangents, log-sums and facts of each query; ``everywhere``: a mean without a weight is a limit, else none."""
     infinity = math.inf
 
     @backend.kernel
-    def ready(means, log_sums, cotangent, owed, totals, each):
+    def ready(means, log_sums, cotangent, everywhere, owed, totals, each):
         i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
         if i < log_sums.size:
             alone = log_sums[i] == -infinity
@@ -191,10 +191,10 @@ def make_ready(
         means, log_sums = map(backend.as_device, forward)
         means = shifted(means, np.ones(middle.shape), middle, T)
     owed, totals, each = (cuda.device_array((m, size), np.float64) for size in (p, 1, len(Facts._fields)))
-    look = ready_kernel(problem.kernel.full_support and problem.mask is None)
-    look[grid(m)](means, log_sums, backend.as_device(cotangent), owed, totals, each)
+    everywhere = problem.kernel.full_support and problem.mask is None
+    ready_kernel()[grid(m)](means, log_sums, backend.as_device(cotangent), everywhere, owed, totals, each)
     low, high = column_ranges(each, totals.reshape(m), -np.inf, 1)
-    return Ready(columns, means, owed, totals, each, Facts(low[0, 0], *high[0, 1:]))
+    return Ready(columns, means, owed, totals, each, Facts(low[0, 0], *high[0, 1:3], *(high[0, 3:] > 0)))
 
 
 class _Pairs:
@@ -280,9 +280,8 @@ def given_back_gradient(
     arrays = []
     for array, shape in zip(owed, shapes, strict=True):
         if array is not None:
-            array = converted(array, dtype)
-            array = backend.give_back(array if shape is None else array.reshape(shape), kind)
-        arrays.append(array)
+            array = backend.give_back(converted(array, dtype), kind)
+        arrays.append(array if array is None or shape is None else array.reshape(shape))
     kernel = tuple(k.astype(dtype, copy=False) if isinstance(k, np.ndarray) else k for k in kernel)
     return LocalMeanGradient(*arrays, kernel if "kernel" in wrt else None)
 
@@ -363,9 +362,7 @@ def _holds(problem: Problem, plan: Plan, facts: Facts) -> bool:
     for leaf in problem.kernel.leaves():
         if isinstance(leaf, SoftmaxKernel):
             columns = leaf.columns(problem.samples.shape[1])
-            sides = (
-                lengths(gather(a, columns, np.float32)).max() for a in (problem.queries, problem.samples)
-            )
+            sides = (longest(gather(a, columns, np.float32)) for a in (problem.queries, problem.samples))
             largest = max(largest, math.prod(sides) / leaf.temperature)
     return float32_error(largest * LOG2_E + 16.0, problem.samples.shape[1]) <= FLOAT32_ERROR
 

@@ -1,9 +1,16 @@
 """The reductions on the card: the functions of :mod:`locbook.engine.reductions`, with the same names and answers.
 
-Each takes a checked :class:`~locbook.engine.problem.Problem`. Arrays of the card stay there: :func:`log_sum`,
-:func:`mean` and :func:`classes` give their answers in the kind of the queries, without a look at the host but for a
-few bytes (whether anything went wrong, which rows are empty), and so does :func:`nearest`. Where some rows are empty,
-and for :func:`moments` and :func:`quantile`, answers are finished on the host. On NumPy arrays all answers are NumPy's.
+Each takes a checked :class:`~locbook.engine.problem.Problem`. Arrays of the card stay there, masks and sample weights
+among them: :func:`log_sum`, :func:`mean`, :func:`nearest` and the gradient give their answers in the kind of the
+queries. To the host come flags, the ends of columns and, of float32 values, up to 999 rows, by which sums are scaled;
+and what belongs there, the kernel's parameters and the derivatives by them. Arrays of O(m + n) numbers come
+
+- in float32, to see for each query whether its sums hold;
+- where a kernel looks at neighbours, codes, whole times or, if it is hollow, at samples that are not the queries;
+- where queries have no neighbour;
+- in :func:`classes`, :func:`moments` and :func:`quantile`, which are finished there.
+
+On NumPy arrays all answers are NumPy's.
 
 float32 input is computed in float32 by sums, means, classes, :func:`nearest` and :func:`dense_weights`, all else in
 float64, and so are far queries and the neighbourhoods of the k nearest.
@@ -30,7 +37,7 @@ from ..reductions import (
     monomials,
 )
 from . import backend
-from .arrays import column_ranges, copies, gather, grid, on_host, problems_of, shifted, specials, zeros
+from .arrays import SCORE, column_ranges, copies, gather, grid, on_host, problems_of, shifted, specials, zeros
 from .backend import cuda
 from .driver import Run, add, finish, load, parts_of, score_plan, tile_of
 from .order import (
@@ -165,7 +172,7 @@ def scales(problem: Problem, values: Any) -> tuple[np.ndarray, np.ndarray, np.nd
 
     The middle is 0 for a float64 problem; in float32 values keep their digits around a middle of their own.
     """
-    there = copies(problem, "score", values.dtype.type)
+    there = copies(problem, SCORE, values.dtype.type)
     low, high = column_ranges(values, there, -np.inf, problems_of(problem))
     unit, middle = _units(low, high, problem.dtype), np.zeros(low.shape)
     if problem.dtype == np.float32:

@@ -1,7 +1,10 @@
 """``locbook.torch`` on tensors of a card: they are read where they lie, and so are the answers made there."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from numba import cuda as numba_cuda
 
 import locbook as lb
 import locbook.torch
@@ -11,6 +14,7 @@ torch = pytest.importorskip("torch")
 from locbook.engine.cuda import arrays as cuda_arrays  # noqa: E402
 from locbook.engine.cuda import backend, gradients  # noqa: E402
 from tests.cuda import tensors  # noqa: E402
+from tests.cuda.copies import copies, stay  # noqa: E402
 from tests.cuda.tensors import CardTensor  # noqa: E402
 
 RNG = np.random.default_rng(0)
@@ -102,7 +106,7 @@ def brought(noted, monkeypatch):
     """What comes to the host, where columns are brought down to one number."""
     for module in (cuda_arrays, gradients):
         monkeypatch.setattr(module, "FEW", 1)
-    return tensors.copies(monkeypatch)
+    return copies(monkeypatch)
 
 
 def compare(found, theirs, tolerance=1e-10):
@@ -132,9 +136,7 @@ def test_a_gradient_stays_on_the_card(kernel, dtype, brought):
         assert {a.dtype for a in found[:4]} == {dtype}
         compare(found, theirs, 1e-10 if dtype == torch.float64 else 1e-4)
     # the means of float32 are looked at, query by query
-    assert tensors.stay(
-        (c, q, x, values, weight, mask, *forward), brought, M if dtype == torch.float64 else 1000
-    )
+    assert stay((c, q, x, values, weight, mask, *forward), brought, M if dtype == torch.float64 else 1000)
 
 
 @pytest.mark.parametrize("kernel", [lb.gaussian(1.0), lb.gaussian(lb.per_query([1.0, 2.0, 1.5]))], ids=repr)
@@ -153,7 +155,7 @@ def test_a_gradient_of_a_batch_stays_on_the_card(kernel, brought):
     for known in (None, forward):
         compare(lb.local_mean_vjp(*given, kernel, **options, forward=known), theirs)
     # a number of each of the six problems, and the derivatives by what a kernel holds, of the queries of one
-    assert tensors.stay((*given, *options.values(), *forward), brought, 7)
+    assert stay((*given, *options.values(), *forward), brought, 7)
 
 
 def test_the_queries_that_are_the_samples(noted):
@@ -173,6 +175,21 @@ def test_the_stream_that_makes_a_tensor_is_waited_for(current, monkeypatch):
     noted = tensors.install(monkeypatch, current)
     lb.torch.local_mean(*on_card(points())[:3])
     assert ("stream" in noted) == (current != 0)
+
+
+@pytest.mark.parametrize("which", [0, 1, 2, 3, "sample_weight", "mask"])
+def test_the_stream_that_an_array_names_is_waited_for(which):
+    """Of each array of a gradient, the cotangent among them."""
+    ready = []
+    stream = SimpleNamespace(synchronize=lambda: ready.append(True))
+    q, x, values, weight = (t.numpy() for t in points())
+    given = dict(enumerate([np.ones((M, 2)), q, x, values]))
+    given |= {"sample_weight": weight, "mask": np.ones((M, N), dtype=bool)}
+    given = {name: numba_cuda.to_device(array) for name, array in given.items()}
+    given[which] = given[which].bind(stream)
+    positional = [given.pop(k) for k in range(4)]
+    lb.local_mean_vjp(*positional, **given, wrt=("values",))
+    assert ready
 
 
 def test_the_default_stream_is_waited_for_before_an_answer_is_given_back(noted, monkeypatch):
