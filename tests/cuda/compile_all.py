@@ -24,7 +24,7 @@ from numba.cuda.typing.typeof import typeof
 
 import locbook as lb
 from locbook.engine import Problem, cuda
-from locbook.engine.cuda import backend, gradients
+from locbook.engine.cuda import backend, ready
 from locbook.engine.cuda.arrays import LOG, copies, folded, gather, shifted
 from locbook.engine.cuda.border import check_array
 from tests.engine.problems import MATRIX, TABLE, bump, canberra, log_quartic
@@ -190,8 +190,8 @@ def launch(kernel, dtype):
 
 def pull(dtype):
     """The gradient: every slope and distance that has one."""
-    gradients.mean_or_nan = lambda problem, *_: on_host(np.ones((8, 1), problem.dtype))  # compiled above
-    gradients.log_sums_of = lambda problem, *_: on_host(np.zeros(8, problem.dtype))
+    ready.mean_or_nan = lambda problem, *_: on_host(np.ones((8, 1), problem.dtype))  # compiled above
+    ready.log_sums_of = lambda problem, *_: on_host(np.zeros(8, problem.dtype))
     gather(on_host(np.ones((2, 2), dtype=bool)), np.arange(2), np.bool_, rows=np.arange(2))
     folded(on_host(np.ones((4, 2))), np.arange(4).reshape(2, 2))
     x, ones = points(8, dtype), np.ones((8, 1), dtype)

@@ -14,6 +14,7 @@ file            what it is for
 ``weigh``       from the steps of a program to one function that weighs a pair
 ``pairs``       distances and profiles, ours by name and the user's own
 ``gradients``   what a number that depends on the means owes to each argument
+``ready``       what goes into the sums of a gradient
 ``adjoints``    what a pair owes, and the kernel that adds it up
 ``slopes``      derivatives of profiles and distances
 ``order``       the k largest, quantiles, single weights

@@ -234,9 +234,9 @@ def lengths(array: Any) -> Any:
 
 
 def longest(array: Any) -> float:
-    """Length of the longest row of a device array (n, d)."""
+    """Length of the longest row of a device array (n, d), of those without NaN."""
     found = lengths(array)
-    return column_ranges(found.reshape(found.size, 1), found, -np.inf, 1)[1].item()
+    return max(0.0, column_ranges(found.reshape(found.size, 1), found, -np.inf, 1)[1].item())
 
 
 # -- multiplicities --------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ and what belongs there, the kernel's parameters and the derivatives by them. Arr
 - in float32, to see for each query whether its sums hold;
 - where a kernel looks at neighbours, codes, whole times or, if it is hollow, at samples that are not the queries;
 - where queries have no neighbour;
-- in :func:`classes`, :func:`moments` and :func:`quantile`, which are finished there.
+- as labels of :func:`classes`, and in :func:`moments` and :func:`quantile`, which are finished there.
 
 On NumPy arrays all answers are NumPy's.
 
