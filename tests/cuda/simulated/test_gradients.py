@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numba import cuda as numba_cuda
 
 import locbook as lb
 from locbook.engine import LocalMeanGradient, Problem, cuda, reference
@@ -149,10 +150,32 @@ def test_leave_one_out(kernel):
     same(cuda.mean_vjp(given, values, cotangent, **SMALL), mean_vjp(given, values, cotangent))
 
 
-def test_far_queries():
-    x, values = np.arange(4.0)[:, None], np.arange(4.0)[:, None] ** 2
-    given = Problem.check(np.array([[60.0], [1.2]]), x, lb.cauchy(1.0) * lb.gaussian(1.0))
-    same(cuda.mean_vjp(given, values, np.ones((2, 1)), **SMALL), mean_vjp(given, values, np.ones((2, 1))))
+@pytest.mark.parametrize("there", [False, True], ids=["host", "card"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_far_queries(dtype, there):
+    """Their weights underflow: the mean is that of the nearest."""
+    q, x = np.array([[60.0], [1.2]], dtype), np.arange(4, dtype=dtype)[:, None]
+    kernel, weight, slope = lb.cauchy(1.0) * lb.gaussian(1.0), np.arange(1.0, 5.0), np.ones((2, 1), dtype)
+    theirs = mean_vjp(Problem.check(*map(np.float64, (q, x)), kernel, sample_weight=weight), x**2.0, slope)
+    check, place = (cuda.check_problem, numba_cuda.to_device) if there else (Problem.check, np.asarray)
+    given = check(place(q), place(x), kernel, sample_weight=place(weight))
+    ours = cuda.mean_vjp(given, place(x**2), place(slope), **SMALL)
+    arrays = (a.copy_to_host() if there else a for a in ours[:4])
+    same(LocalMeanGradient(*arrays, ours.kernel), theirs, 1e-9 if dtype is np.float64 else 1e-5)
+
+
+def test_cotangents_that_are_nan():
+    q, x, slope = (
+        np.array([[1.0], [50.0], [2.0]]),
+        np.arange(3.0)[:, None],
+        np.array([[1.0], [np.nan], [1.0]]),
+    )
+    kernel, place = lb.epanechnikov(1.5), numba_cuda.to_device
+    given = cuda.check_problem(place(q), place(x), kernel)
+    found = cuda.mean_vjp(given, place(x), place(slope), **SMALL)  # of a query without a neighbour
+    close(found.samples.copy_to_host(), mean_vjp(Problem.check(q, x, kernel), x, slope).samples)
+    with pytest.raises(ValueError, match="cotangent contains NaN in row 2"):
+        cuda.mean_vjp(given, place(x), place(slope[[0, 0, 1]]), **SMALL)
 
 
 def test_hidden_nan():
