@@ -1,6 +1,6 @@
 """Long processes that run beside the other tests, two at a time; the tests that wait for them come last.
 
-``tests/conftest.py`` begins those that the chosen tests wait for.
+A test says by :func:`waits_for` what begins them; ``tests/conftest.py`` does so before the first test.
 """
 
 import os
@@ -32,7 +32,22 @@ def run(*arguments, python=sys.executable, without=(), **environment):
 
 def begin(*arguments, **options):
     """The same, when its turn comes; its ``result()`` waits."""
-    return _TWO.submit(run, *arguments, **options)
+    return submit(run, *arguments, **options)
+
+
+def submit(function, *arguments, **options):
+    """A call that spends its time in a process, when its turn comes; its ``result()`` waits."""
+    return _TWO.submit(function, *arguments, **options)
+
+
+def waits_for(begins):
+    """Mark a test that waits for what ``begins()``, a cached function, has begun."""
+
+    def mark(test):
+        test.begins = begins
+        return test
+
+    return mark
 
 
 @cache

@@ -5,6 +5,8 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from importlib import import_module
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 
 import locbook as lb
 from locbook._lazy import lazy
+from tests import background
 
 HEAVY = ("sklearn", "scipy", "pandas", "matplotlib")
 
@@ -105,8 +108,8 @@ def test_a_fitted_regressor_is_unpickled_in_a_fresh_process():
     assert fresh(code, input=pickle.dumps(model)) == model.predict([[0.25], [0.5]]).tolist()
 
 
-def test_no_first_call_compiles_strings(tmp_path):
-    """Numba's check of ``a[i:j] = b`` builds a message, and with it seconds of string functions."""
+def modules_of_first_calls():
+    """Whose functions the first calls of a fresh process compile."""
     code = """if True:
         import json, numpy as np, locbook as lb
         from numba.core import event
@@ -116,6 +119,18 @@ def test_no_first_call_compiles_strings(tmp_path):
             lb.local_mean(x[:1000], x, x[:, 0], lb.tricube(0.1) * lb.laplace(1.0))
         modules = {e.data["dispatcher"].py_func.__module__ for _, e in recorder.buffer}
         print(json.dumps(sorted(modules)))"""
-    modules = fresh(code, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
+    with tempfile.TemporaryDirectory() as folder:
+        return fresh(code, env={**os.environ, "NUMBA_CACHE_DIR": folder})
+
+
+@cache
+def first_calls():
+    return background.submit(modules_of_first_calls)
+
+
+@background.waits_for(first_calls)
+def test_no_first_call_compiles_strings():
+    """Numba's check of ``a[i:j] = b`` builds a message, and with it seconds of string functions."""
+    modules = first_calls().result()
     assert "locbook.engine.pruning" in modules
     assert not [name for name in modules if "unicode" in name]

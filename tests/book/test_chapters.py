@@ -1,7 +1,10 @@
 """Every chapter passes every check."""
 
+from functools import cache
+
 import pytest
 
+from tests import background
 from tools import chapter_notebooks, chapter_scripts
 from tools.checks.budget import budget_faults
 from tools.checks.exercises import exercise_faults, stored_answer_faults
@@ -38,6 +41,13 @@ def test_stored_notebook(notebook, check):
     assert check(notebook) == []
 
 
+@cache
+def budgets():
+    """Each chapter in a process of its own, beside all other tests."""
+    return {script: background.submit(budget_faults, script) for script in chapter_scripts()}
+
+
+@background.waits_for(budgets)
 @each_script
 def test_time_and_memory(script):
-    assert budget_faults(script) == []
+    assert budgets()[script].result() == []

@@ -7,7 +7,7 @@ from tests import background
 
 @cache
 def runs():
-    """nbval, beside all other tests (``tests/conftest.py`` begins it)."""
+    """nbval, beside all other tests."""
     return background.begin(
         *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-W", "default"),
         *("--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/nbval_sanitize.cfg", "book"),
@@ -16,6 +16,7 @@ def runs():
     )
 
 
+@background.waits_for(runs)
 def test_stored_outputs():
     ended = runs().result()
     assert ended.returncode == 0, ended.stdout

@@ -1,6 +1,11 @@
 """Kernels are kept on disk, and compiled anew when what they are made of changes: as far as no card is needed."""
 
-from tests.cuda.test_runs import needs_numba_cuda, run
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from tests import background
+from tests.cuda.test_runs import INSTALLED, needs_numba_cuda, run
 
 KEPT = """
 import hashlib, math, sys
@@ -30,16 +35,27 @@ print(sum(made.stats.cache_hits.values()), sum(made.stats.cache_misses.values())
 """
 
 
+def six():
+    """What six processes tell, one after the other."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "script.py"
+        script.write_text(KEPT)
+        return [
+            run("-W", "ignore", str(script), *arguments, NUMBA_CACHE_DIR=folder).stdout.split()
+            for arguments in (["0.5"], ["0.5"], ["0.25"], ["0.25"], ["0.5"], ["0.5", "edited"])
+        ]
+
+
+@cache
+def processes():
+    return background.submit(six) if INSTALLED else None
+
+
 @needs_numba_cuda
-def test_kernels_are_kept_on_disk(tmp_path):
+@background.waits_for(processes)
+def test_kernels_are_kept_on_disk():
     """Of one function and of another; loaded by the next process, and compiled anew when a source was edited."""
-    script = tmp_path / "script.py"
-    script.write_text(KEPT)
-    told = [
-        run("-W", "ignore", str(script), *arguments, NUMBA_CACHE_DIR=str(tmp_path / "kept")).stdout.split()
-        for arguments in (["0.5"], ["0.5"], ["0.25"], ["0.25"], ["0.5"], ["0.5", "edited"])
-    ]
-    first, again, other, other_again, back, edited = told
+    first, again, other, other_again, back, edited = told = processes().result()
     assert [t[:2] for t in told] == [
         ["0", "1"],
         ["1", "0"],

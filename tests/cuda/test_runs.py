@@ -28,7 +28,9 @@ begin = partial(background.begin, python=PYTHON, without=("NUMBA_ENABLE_CUDASIM"
 
 @cache
 def runs():
-    """The long processes, beside all other tests (``tests/conftest.py`` begins them)."""
+    """The long processes, beside all other tests."""
+    if not INSTALLED:
+        return {}
     simulator = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
     compiler = ("-W", "ignore", "-m", "tests.cuda.compile_all")
     files = sorted(map(str, (ROOT / "tests/cuda/simulated").glob("test_*.py")))
@@ -39,6 +41,7 @@ def runs():
 
 
 @needs_numba_cuda
+@background.waits_for(runs)
 def test_in_the_simulator():
     for half in runs()["simulator"]:
         ended = half.result()
@@ -58,6 +61,7 @@ def compiled():
 
 
 @needs_numba_cuda
+@background.waits_for(runs)
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_machine_code(compiled, generation):
     kernels = [kernel for kernel in compiled if kernel["generation"] == generation]

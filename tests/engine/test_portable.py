@@ -193,7 +193,7 @@ def _fits(width):
 
 @cache
 def runs():
-    """Other processes, one for each path, beside all other tests (``tests/conftest.py`` begins them)."""
+    """Other processes, one for each path, beside all other tests."""
     temporary = tempfile.TemporaryDirectory()
     atexit.register(temporary.cleanup)
     begun = {}
@@ -227,11 +227,13 @@ def there(request):
         return dict(answers), width, whole
 
 
+@background.waits_for(runs)
 def test_the_path_is_the_one_asked_for(there):
     answers, width, _ = there
     assert answers["VECTOR_BYTES"] == width
 
 
+@background.waits_for(runs)
 def test_same_answers(here, there):
     answers, _, whole = there
     assert answers.keys() == here.keys() if whole else answers.keys() < here.keys()
@@ -255,6 +257,7 @@ def _long(function, x):
     return function(x.astype(np.longdouble)).astype(np.longdouble)
 
 
+@background.waits_for(runs)
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long double is double here")
 def test_elementary_functions(there):
     """Without fused multiply-add the exponential is a little worse."""
