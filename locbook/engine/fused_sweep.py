@@ -255,9 +255,11 @@ def fused_sweep(samples, queries, slope, of_rule, block, tiles, visitors, per_ti
                         sums[start + r, c, lane] += lanes[r, 1 + c, lane]
         if add and taken:
             call(add, weights, rows, values, first, count, tile_sums)
-            for i in range(rows):
+            # the value kernel works on VALUE_ROWS at once: what it adds up for rows that are none is forgotten
+            for i in range((rows + VALUE_ROWS - 1) // VALUE_ROWS * VALUE_ROWS):
                 for c in range(tile_sums.shape[1]):
                     for lane in range(tile_sums.shape[2]):
-                        sums[start + i, 1 + c, lane] += tile_sums[i, c, lane]
+                        if i < rows:
+                            sums[start + i, 1 + c, lane] += tile_sums[i, c, lane]
                         tile_sums[i, c, lane] = 0
     return bad

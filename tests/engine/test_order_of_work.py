@@ -5,6 +5,7 @@ import pytest
 
 import locbook as lb
 from locbook import engine
+from locbook.engine import reference
 from locbook.engine.pool import split
 from tests.engine.problems import KERNELS, arrays, problem
 
@@ -84,6 +85,39 @@ def test_tiles_and_chunks_within_the_bound(name, reduction):
         else:
             finite = np.isfinite(whole)
             assert np.abs(other[finite] - whole[finite]).max() <= TILE_BOUND * size
+
+
+MANY = {
+    "gaussian": lb.gaussian(0.5),
+    "compact": lb.epanechnikov(0.5),
+    "causal": lb.softmax(1.0) * lb.causal(on=1),
+    "user": lb.Kernel(lambda s: 1.0 / (1.0 + s)),
+    "sum": lb.laplace(0.3) + lb.gaussian(2.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore::locbook.EmptyNeighborhoodWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", MANY)
+def test_blocks_and_tiles_that_are_not_full(name, dtype, threads):
+    """Tasks of several blocks, the last one short, and each visits several tiles."""
+    rng, n = np.random.default_rng(6), 3001
+    threads(1)
+    x, y = rng.normal(size=(n, 2)).astype(dtype), rng.normal(size=(n, 40)).astype(dtype)
+    for m in (199, 397):
+        q = rng.normal(size=(m, 2)).astype(dtype)
+        for mask in (None, rng.random((m, n)) < 0.7):
+            given = problem(MANY[name], q, x, mask=mask)
+            wide = (a.astype(np.float64) for a in (q, x))
+            weights = reference.weights(MANY[name], *wide, mask) * (1.0 if mask is None else mask)
+            with np.errstate(invalid="ignore"):  # no neighbour
+                right = reference.mean(weights, y.astype(np.float64))
+            for p in (1, 3, 8, 9, 40):
+                for prune in (False, "auto" if name in ("causal", "user", "sum") else True):
+                    found = engine.mean(given, y[:, :p], prune=prune)
+                    np.testing.assert_array_equal(np.isnan(found), np.isnan(right[:, :p]))
+                    wrong = np.nan_to_num(np.abs(found - right[:, :p])).max()
+                    assert wrong <= (1e-12 if dtype == np.float64 else 1e-5) * np.ptp(y)
 
 
 def test_the_running_maximum_may_come_in_any_order():
