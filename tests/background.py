@@ -1,4 +1,4 @@
-"""Long processes that run beside the other tests, two at a time; the tests that wait for them come last.
+"""Long processes that run beside the other tests, three at a time; the tests that wait for them come last.
 
 A test says by :func:`waits_for` what begins them; ``tests/conftest.py`` does so before the first test.
 """
@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-_TWO = ThreadPoolExecutor(2)
+_BESIDE = ThreadPoolExecutor(3)
 
 
 def run(*arguments, python=sys.executable, without=(), **environment):
@@ -37,7 +37,7 @@ def begin(*arguments, **options):
 
 def submit(function, *arguments, **options):
     """A call that spends its time in a process, when its turn comes; its ``result()`` waits."""
-    return _TWO.submit(function, *arguments, **options)
+    return _BESIDE.submit(function, *arguments, **options)
 
 
 def waits_for(begins):

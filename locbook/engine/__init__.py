@@ -16,8 +16,8 @@ at last ``_weigh`` beside ``weigh_plain``.
 - *Causal attention*: ``_parts_of``, ``_alone``, ``rule_of`` and ``rows_of`` in ``leaf`` (softmax is the leaf, the arrow
   of time a limit), ``_visible`` and ``_look`` in ``terms``, then ``samples.prepare`` in ``fused_sweep`` and ``limited``
   in ``fused``.
-- *A user's profile*: ``_term_of`` in ``leaf``, ``_profile`` in ``user``, ``_multiply_terms`` in ``terms``, then the
-  kinds WEIGHT and LOG_WEIGHT in ``weigh_plain``.
+- *A user's profile*: ``_term_of`` in ``leaf``, ``_profile`` in ``user``, ``quotient`` in ``named``, ``_term`` in
+  ``terms``, then the kinds WEIGHT and LOG_WEIGHT in ``weigh_plain``.
 - *Mahalanobis*: ``whiten``, which ``mean_and_log_sum`` calls; from there on the kernel is a Euclidean one.
 - *The k nearest*: ``nearest`` and ``top`` in ``reductions``, ``find_nearest`` and ``nearest_in_cells`` in ``nearest``.
   The kernel ``knn`` asks ``top`` first (``_k_nearest`` in ``plan``); its sums go by the program.

@@ -15,6 +15,7 @@ weights. A sample that does not take part has weight 0 (log-weight ``-inf``) wha
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -24,12 +25,15 @@ from ..kernels.logarithm import log as logarithm
 from ..kernels.logarithm import log1p
 from .exponential import exp_negative
 from .panels import PANEL
-from .parts import INTEGER_ROWS, INTEGERS, ONE, THREE, TWO, call, inner
+from .parts import INTEGER_ROWS, INTEGERS, ONE, THREE, TWO, address, call, inner
 
 # Steps that push a row
 DISTANCE, DOT, VON_MISES, NEIGHBORS, TABLE, PAST, OFFSETS, CONSTANT = range(8)
 # Steps that work on the rows pushed before
 ADD, MULTIPLY, HOLLOW, MASK = range(8, 12)
+
+#: Steps whose rows are made by a part of their own (:func:`row_address`).
+SELDOM = (VON_MISES, NEIGHBORS, TABLE, OFFSETS)
 
 # Columns of a step: where its columns and numbers start in those of the program, and how many; which row of the data of
 # queries and samples it reads (-1: none); addresses; whether the distance takes four queries at once (scores.py);
@@ -203,6 +207,28 @@ def _offsets(step, numbers, now, tile, column, row):
             row[t * PANEL + j] = numbers[start + place_of_offset(step, numbers, offset)]
 
 
+@lru_cache
+def row_address(kind: int) -> int:
+    """Address of the part that fills a row by a step of one of the kinds in :data:`SELDOM`.
+
+    Its arguments: ``step, columns, numbers, log, queries, query_data, i, tile, row``.
+    """
+
+    @inner
+    def fill(step, columns, numbers, log, queries, query_data, i, tile, row):
+        if kind == VON_MISES:
+            _von_mises(numbers[step[NUMBER_START]], columns, queries[i], tile, row)
+        elif kind == NEIGHBORS:
+            _neighbors(step, log, i, query_data, tile, row)
+        elif kind == TABLE:
+            _table(step, numbers, log, queries[i], tile, columns[0], row)
+        else:
+            _offsets(step, numbers, queries[i, columns[0]], tile, columns[0], row)
+        return 0
+
+    return address(fill, INTEGERS, INTEGERS, ONE, types.boolean, TWO, TWO, types.intp, TILE, ONE)
+
+
 @inner
 def is_empty(program, queries, i, rows, tile):
     """Whether a mask or the arrow of time, one that no other part can overrule, keeps all samples of the tile out."""
@@ -283,20 +309,16 @@ def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work
                 factor = program.numbers[step[NUMBER_START]]
                 for j in range(n):
                     row[j] *= factor
-            elif kind == VON_MISES:
-                _von_mises(program.numbers[step[NUMBER_START]], columns, queries[i + r], tile, row)
-            elif kind == NEIGHBORS:
-                _neighbors(step, log, i + r, query_data, tile, row)
-            elif kind == TABLE:
-                _table(step, program.numbers, log, queries[i + r], tile, columns[0], row)
+            elif kind in SELDOM:
+                call(
+                    step[PROFILE_ADDRESS], step, columns, program.numbers, log, queries, query_data, i + r, tile, row
+                )  # fmt: skip
             elif kind == PAST:
                 now, one = queries[i + r, columns[0]], 0.0 if log else 1.0
                 for t in range(tile.count):
                     x, some = tile.panels[tile.first + t, columns[0]], row[t * PANEL : (t + 1) * PANEL]
                     for j in range(PANEL):
                         some[j] = one if x[j] <= now else zero
-            elif kind == OFFSETS:
-                _offsets(step, program.numbers, queries[i + r, columns[0]], tile, columns[0], row)
             elif kind == CONSTANT:
                 value = program.numbers[step[NUMBER_START]]
                 for j in range(n):
