@@ -454,6 +454,8 @@ def test_a_target_beyond_the_roofline_is_said_to_be_so(page):
     found["rows"] = [row_of(agree=False, error_ours=1.0)]
     assert "DIFFERS: error 1.0e+00 > 1e-04, not timed" in page(found)["benchmark shortfalls"]
     assert "**differs**" in page(found)["benchmark tables"]
+    found["rows"][0]["work"] = "a Gaussian of one's own, log K"
+    assert page(found)["benchmark shortfalls"].startswith("- A Gaussian of one's own, log K, d = 2")
     found["rows"] = [row_of()]
     assert page(found)["benchmark shortfalls"] == "No row falls short."
 

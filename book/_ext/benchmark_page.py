@@ -144,6 +144,11 @@ def tables(found):
     return "\n".join(lines)
 
 
+def _begun(text):
+    """As the beginning of a sentence; names in it keep their capitals."""
+    return text[:1].upper() + text[1:]
+
+
 def _memory(row):
     return (
         f"A Gaussian local mean of {row['n']:,} samples at {row['m']:,} queries (d = {row['d']}) makes the "
@@ -156,7 +161,7 @@ def _table(rows, each_its_work):
     lines = []
     if not each_its_work:
         works = {
-            f"{row['work'].capitalize()}, {row['n']:,} samples and {row['m']:,} queries": None
+            f"{_begun(row['work'])}, {row['n']:,} samples and {row['m']:,} queries": None
             for row in rows
         }
         lines += [f"{'; '.join(works)}.", ""]
@@ -229,7 +234,7 @@ def _shortfall(row):
     if "grown_mb" in row:
         return _memory(row)
     columns = "".join(f", {k} = {row[k]}" for k in "dp" if row[k])
-    text = f"{row['work'].capitalize()}{columns}, {row['dtype']}, beside `{row['peer']}`"
+    text = f"{_begun(row['work'])}{columns}, {row['dtype']}, beside `{row['peer']}`"
     text += f" ({row['note']})" if row["note"] else ""
     text += f": {row['verdict']}."
     timed = row.get("threads", {}).get("1", {})
