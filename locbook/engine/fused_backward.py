@@ -154,7 +154,7 @@ def make_scratch(samples: Samples, per_tile: int, by_row: bool) -> Scratch:
     )
 
 
-@jit
+@jit(allocates=False)
 def fused_backward(parts, samples, queries, rule, of_rule, room, per_tile, by_row, of_queries):
     r"""All sums of some queries and the samples of a task.
 

@@ -178,7 +178,7 @@ def _follow(top, k, sums, shift, has_shift):
     return top != 0.0
 
 
-@jit
+@jit(allocates=False)
 def fused_sweep(samples, queries, slope, of_rule, block, tiles, visitors, per_tile, state, room):
     """Add the samples of some tiles to the sums of some queries.
 

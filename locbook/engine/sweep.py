@@ -106,7 +106,7 @@ def _mean(weights, rows, i, values, first, count, lanes, sums):
                 sums[i + r, c] += lanes[r, c, lane]
 
 
-@inner
+@inner(allocates=True)  # as far as Numba is concerned, a new shape does
 def _moments(
     weights,
     rows,
@@ -230,7 +230,7 @@ def reduce_address(reduction: int) -> int:
     ``weights[r, : count * PANEL]`` are those of query ``i + r``, 0 (a log-weight of ``-inf``) beyond ``size``.
     """
 
-    @inner
+    @inner(allocates=reduction == MOMENTS)
     def reduce(
         weights, rows, i, size, queries, query_ids, panels, first, count, ids, values, labels, parents, dimensions,
         lanes, z, weighted, sums, order,
@@ -288,7 +288,7 @@ def reduce_address(reduction: int) -> int:
     return address(reduce, *REDUCE_PART)
 
 
-@inner
+@inner(allocates=True)
 def scratch(features, outputs, count):
     """Room for the sums of means and moments over a tile of ``count`` panels."""
     rows = max(ROWS, (features + ROWS - 1) // ROWS * ROWS)
