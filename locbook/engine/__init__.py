@@ -20,7 +20,9 @@ at last ``_weigh`` beside ``weigh_plain``.
   ``terms``, then the kinds WEIGHT and LOG_WEIGHT in ``weigh_plain``.
 - *Mahalanobis*: ``whiten``, which ``mean_and_log_sum`` calls; from there on the kernel is a Euclidean one.
 - *The k nearest*: ``nearest`` and ``top`` in ``reductions``, ``find_nearest`` and ``nearest_in_cells`` in ``nearest``.
-  The kernel ``knn`` asks ``top`` first (``_k_nearest`` in ``plan``); its sums go by the program.
+  The kernel ``knn`` asks ``top`` for its neighbours' rows (``neighbor_weights`` in ``neighborhoods``), kNN bandwidths
+  become numbers (``measured`` there).
+- *Sums of kernels*: part by part, ``_summands`` and ``_add`` in ``reductions``.
 
 ==================  ================================================================================================
 file                what it is for
@@ -29,6 +31,7 @@ file                what it is for
 ``reductions``      the functions that models call: what is added up, which path does it, who has no neighbour
 ``problem``         the arguments, checked once at the border
 ``whitening``       Mahalanobis distances and bandwidth matrices as Euclidean distances of other columns
+``neighborhoods``   the kernel ``knn`` and the kNN bandwidths: who the k nearest are, where the kernel stands
 ..                  *the general path, plain Numba with a few calls of vector kernels where there are any: any kernel*
 ``panels``          64 samples side by side, so that a loop over them is a loop over vectors
 ``parts``           compiled functions that are called by their address: nothing is compiled before it is needed

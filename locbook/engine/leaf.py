@@ -25,8 +25,7 @@ from ..kernels.profiles import SCORE
 from . import named, user, vectors
 from .fused import LOG2_E
 from .panels import PANEL, pack
-from .plan import check_hollow, check_kernel_mask
-from .problem import Problem
+from .problem import Problem, check_hollow, check_kernel_mask
 from .scores import DISTANCE, LOG_WEIGHT, PRODUCT, SCALED, WEIGHT, scores_address
 from .terms import CAUSAL, OTHER, WINDOW, Rows, Rule, prepare_address
 
@@ -209,6 +208,8 @@ def _parts_of(problem: Problem, kernel: base.Kernel) -> list[Any] | None:
         check_hollow(problem)
         inner = _parts_of(problem, kernel.kernel)
         return None if inner is None else [*inner, OTHER]
+    if isinstance(kernel, base.ConstantKernel):
+        return [kernel.value]
     known = isinstance(kernel, base.RadialKernel | base.SoftmaxKernel | base.CausalKernel)
     return [kernel] if known else None
 

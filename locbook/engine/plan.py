@@ -20,6 +20,7 @@ from ..kernels.metrics import EUCLIDEAN, MATRIX, USER, Metric
 from ..kernels.profiles import SCORE
 from . import named, user, vectors
 from . import program as p
+from .neighborhoods import NearestKernel, Restrictions, k_nearest, measured_bandwidth, the_nearest
 from .parts import METRIC_PART, address
 from .problem import Problem
 from .scores import DISTANCE, PRODUCT, SCALED, scores_address
@@ -53,9 +54,8 @@ class _Builder:
     size: int = 0
     height: int = 0
     depth: int = 0
-    #: Restrictions that hold at this place of the expression: neighbours are chosen among who takes part.
-    hollow: bool = False
-    local_masks: tuple[np.ndarray, ...] = ()
+    #: Who is kept out at this place of the expression.
+    among: Restrictions = field(default_factory=Restrictions)
 
     def number(self, *values: Any) -> int:
         """Store numbers; returns where they start."""
@@ -119,8 +119,7 @@ def make_plan(problem: Problem, *, log: bool | None = None) -> Plan:
             some = problem.sample_weight[problem.sample_weight > 0]
             log = bool(some.max() / 1e100 > some.min())
     builder = _Builder(problem, log)
-    if problem.mask is not None:
-        builder.local_masks = (problem.mask,)
+    builder.among = Restrictions.of(problem)
     _lower(problem.kernel, builder)
     if problem.mask is not None:
         builder.step(p.MASK, extra=len(builder.masks))
@@ -198,8 +197,8 @@ def _(kernel: base.RadialKernel, builder: _Builder) -> None:
     ruler = kernel.ruler
     squared, scale, matrix, fields = 1.0, None, None, {}
     if isinstance(ruler, VaryingBandwidth):
-        widths, builder.measured_to[len(builder.steps)] = resolve_bandwidth(
-            ruler, builder, columns, kernel.metric
+        widths, builder.measured_to[len(builder.steps)] = measured_bandwidth(
+            ruler, builder.problem, columns, kernel.metric, builder.among
         )
         widths = widths**2
         target = builder.query_data if ruler.side == "query" else builder.sample_data
@@ -253,20 +252,14 @@ def _(kernel: base.VonMisesKernel, builder: _Builder) -> None:
     builder.step(p.VON_MISES, kernel.columns(builder.problem.queries.shape[1]), number_start=start)
 
 
-class NearestKernel(base.NeighborKernel):
-    """The nearest samples, all that tie, whatever their multiplicities; none where no sample takes part."""
-
-    def __init__(self, *, metric: Metric, on: Any):
-        super().__init__(1, ties="include", metric=metric, on=on)
-
-
 @_lower.register
 def _(kernel: base.NeighborKernel, builder: _Builder) -> None:
     columns = kernel.columns(builder.problem.queries.shape[1])
+    where = builder.problem, columns, kernel.metric
     if isinstance(kernel, NearestKernel):
-        found = _nearest(builder, columns, kernel.metric)
+        found = the_nearest(*where, builder.among)
     else:
-        found = _k_nearest(builder, columns, kernel.metric, kernel.n_neighbors)
+        found = k_nearest(*where, kernel.n_neighbors, builder.among)
     slot = len(builder.query_data)
     share = np.full_like(found.share, -1.0) if kernel.ties == "include" else found.share
     builder.query_data.extend([found.squared, found.row.astype(np.float64), share])
@@ -340,131 +333,23 @@ def _(kernel: base.ScaledKernel, builder: _Builder) -> None:
     builder.step(p.MULTIPLY)
 
 
-def check_hollow(problem: Problem) -> None:
-    """Refuse a hollow kernel where the queries are not the samples."""
-    if problem.queries is not problem.samples:
-        whole = problem.n_queries == len(problem.samples)
-        if not whole or not np.array_equal(
-            problem.queries, problem.samples[problem.query_ids], equal_nan=True
-        ):
-            raise ValueError(
-                "queries must be the samples, row by row, for a hollow kernel: K(x_i, x_i) = 0 has no meaning elsewhere"
-            )
-
-
-def check_kernel_mask(problem: Problem, kernel: base.MaskedKernel) -> None:
-    """Refuse a mask that does not fit the problem."""
-    shape = (problem.n_queries, len(problem.samples))
-    if kernel.mask.shape != shape:
-        raise ValueError(f"mask of the kernel has shape {kernel.mask.shape}, but the problem is {shape}")
-
-
 @_lower.register
 def _(kernel: base.HollowKernel, builder: _Builder) -> None:
-    check_hollow(builder.problem)
-    outer, builder.hollow = builder.hollow, True
-    _lower(kernel.kernel, builder)
-    builder.hollow = outer
+    _lower_inside(kernel, builder)
     builder.step(p.HOLLOW)
 
 
 @_lower.register
 def _(kernel: base.MaskedKernel, builder: _Builder) -> None:
-    check_kernel_mask(builder.problem, kernel)
-    mask = builder.problem.of_queries(kernel.mask)
-    outer, builder.local_masks = builder.local_masks, (*builder.local_masks, mask)
-    _lower(kernel.kernel, builder)
-    builder.local_masks = outer
+    mask = _lower_inside(kernel, builder).masks[-1]
     builder.step(p.MASK, extra=len(builder.masks))
     builder.masks.append(mask)
 
 
-@dataclass
-class _KthNeighbor:
-    squared: np.ndarray
-    row: np.ndarray
-    share: np.ndarray
-
-
-def _nearest_of(
-    builder: _Builder, columns: np.ndarray, metric: Metric, k: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and rows of the ``k`` nearest under the restrictions that hold at this place of the expression."""
-    from .reductions import top
-
-    return top(builder.problem, columns, metric, k, builder.local_masks, hollow=builder.hollow)
-
-
-def _k_nearest(
-    builder: _Builder, columns: np.ndarray, metric: Metric, k: int, *, copies: bool = False
-) -> _KthNeighbor:
-    """The k-th neighbour of each query: squared distance, row, and the share of its multiplicity that makes up k.
-
-    With multiplicities the nearest are counted until they add up to k, as if each row stood there that many times.
-    A hollow kernel leaves a sample out with all its multiplicity; ``copies`` leaves out one, and the others count.
-    """
-    problem = builder.problem
-    weights = np.ones(len(problem.samples)) if problem.sample_weight is None else problem.sample_weight
-    wanted = np.full(len(problem.queries), float(k))
-    available = weights.sum()
-    left_out = weights[problem.query_ids] if builder.hollow else np.zeros(1)
-    if copies:
-        wanted -= np.maximum(left_out - 1.0, 0.0)
-        left_out = np.minimum(left_out, 1.0)
-    least = available - left_out.max()
-    if k > least + 1e-12 * available:
-        others = " others" if builder.hollow else ""
-        raise ValueError(f"n_neighbors must be at most the {least:g}{others} samples there are, got {k}")
-    # the most rows that may be needed: the smallest multiplicities that add up to k
-    room = int(np.searchsorted(np.cumsum(np.sort(weights[weights > 0])), k * (1 - 1e-12))) + 1
-    scores, rows = _nearest_of(builder, columns, metric, min(room, len(problem.samples)))
-    own = np.where(rows >= 0, weights[rows], 0.0)
-    counted = np.cumsum(own, axis=1)
-    reached = (counted >= wanted[:, None] * (1 - 1e-12)) & (rows >= 0)
-    last = np.where(reached.any(axis=1), reached.argmax(axis=1), (rows >= 0).sum(axis=1) - 1)
-    line = np.arange(len(rows))
-    empty = last < 0  # a query that the mask leaves without any sample
-    last = np.maximum(last, 0)
-    before = counted[line, last] - own[line, last]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.clip(np.where(own[line, last] > 0, (k - before) / own[line, last], 1.0), 0.0, 1.0)
-    squared = np.where(empty, -1.0, np.where(wanted > 0, -scores[line, last], 0.0))
-    return _KthNeighbor(squared, rows[line, last], share)
-
-
-def _nearest(builder: _Builder, columns: np.ndarray, metric: Metric) -> _KthNeighbor:
-    scores, rows = _nearest_of(builder, columns, metric, 1)
-    return _KthNeighbor(np.where(rows < 0, -1.0, -scores)[:, 0], rows[:, 0], np.ones(len(rows)))
-
-
-def resolve_bandwidth(
-    ruler: VaryingBandwidth, builder: _Builder, columns: np.ndarray, metric: Metric
-) -> tuple[np.ndarray, np.ndarray]:
-    """The bandwidths of the queries, or of the samples, and the rows that they are measured to, or -1."""
-    problem = builder.problem
-    n = len(problem.samples)
-    if ruler.values is not None:
-        wanted, name = (problem.n_queries, "queries") if ruler.side == "query" else (n, "samples")
-        if len(ruler.values) != wanted:
-            raise ValueError(f"bandwidth has {len(ruler.values)} entries, but there are {wanted} {name}")
-        values = problem.of_queries(ruler.values) if ruler.side == "query" else ruler.values
-        return values, np.full(len(values), -1)
-    if ruler.side == "sample":
-        # each sample's distance to its k-th other sample, whatever the query sees
-        own = Problem(
-            problem.samples,
-            problem.samples,
-            problem.kernel,
-            problem.sample_weight,
-            None,
-            np.arange(n),
-            problem.dtype,
-        )
-        builder = _Builder(own, True, hollow=True)
-    found = _k_nearest(builder, columns, metric, ruler.n_neighbors, copies=ruler.side == "sample")
-    widths = np.sqrt(np.maximum(found.squared, 0.0)) * (1 + 1e-12)
-    used = problem.samples[:, columns]
-    low, high = (extreme.reduce(used, axis=0).astype(np.float64) for extreme in (np.fmin, np.fmax))
-    spread = float(np.fmax.reduce(high - low, initial=0.0))  # fmin and fmax pass over NaN
-    floor = 1e-9 * spread if spread > 0 else 1.0
-    return np.maximum(widths, floor) * ruler.scale, np.where(widths > floor, found.row, -1)
+def _lower_inside(kernel: base.HollowKernel | base.MaskedKernel, builder: _Builder) -> Restrictions:
+    """Lower what stands in a wrapper; returns who was kept out there."""
+    outer = builder.among
+    builder.among = inside = outer.inside(builder.problem, kernel)
+    _lower(kernel.kernel, builder)
+    builder.among = outer
+    return inside

@@ -20,7 +20,7 @@ from .._validation import (
     check_values,
     result_dtype,
 )
-from ..kernels.base import Kernel
+from ..kernels.base import Kernel, MaskedKernel
 from ..kernels.constructors import make_kernel
 
 
@@ -184,3 +184,22 @@ def without_hidden_nan(array: np.ndarray, mask: np.ndarray, name: str) -> np.nda
     array = array.copy()
     array[broken] = 0.0
     return array
+
+
+def check_hollow(problem: Problem) -> None:
+    """Refuse a hollow kernel where the queries are not the samples."""
+    if problem.queries is not problem.samples:
+        whole = problem.n_queries == len(problem.samples)
+        if not whole or not np.array_equal(
+            problem.queries, problem.samples[problem.query_ids], equal_nan=True
+        ):
+            raise ValueError(
+                "queries must be the samples, row by row, for a hollow kernel: K(x_i, x_i) = 0 has no meaning elsewhere"
+            )
+
+
+def check_kernel_mask(problem: Problem, kernel: MaskedKernel) -> None:
+    """Refuse a mask that does not fit the problem."""
+    shape = (problem.n_queries, len(problem.samples))
+    if kernel.mask.shape != shape:
+        raise ValueError(f"mask of the kernel has shape {kernel.mask.shape}, but the problem is {shape}")

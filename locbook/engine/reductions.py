@@ -18,12 +18,14 @@ nearest samples or by all of them, and the same reduction runs again.
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from .._validation import check_integer, check_option
 from ..kernels import base
@@ -35,13 +37,19 @@ from .compact import sum_compact
 from .driver import check_overflow, make_state, run
 from .leaf import as_product, moderate
 from .nearest import find_nearest, sievable
-from .plan import NearestKernel, make_plan, make_score_plan
+from .neighborhoods import NearestKernel, measured, neighbor_weights
+from .plan import make_plan, make_score_plan
 from .pool import run_tasks, split
 from .problem import Problem
 from .reach import Order, nearest_reach, put_in_order, support_of
 from .stream import stream
 from .vectors import ENABLED
 from .whitening import whiten
+
+#: Parts of a sum, products multiplied out, that are summed one by one.
+MOST_SUMMANDS = 8
+#: Classes that are summed as columns of values.
+MOST_CLASSES = 32
 
 EMPTY = ("nan", "nearest", "mean", "raise")
 
@@ -183,12 +191,25 @@ def _sums(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Logarithm of a scale (m,), and in its units the sums of the weights (m,) and of weight times value (m, p).
 
-    By the grid of :mod:`locbook.engine.compact` where that pays; by the fused path where the kernel is a product that
-    it knows and there are vectors; else, and for queries beyond its range, by the program.
+    The sums of a sum of kernels are the sums of its parts. Those of a part are found by the neighbours' rows, by the
+    grid of :mod:`locbook.engine.compact` where that pays, or by the fused path where the kernel is a product that it
+    knows; else, and for queries beyond its range, by the program.
     """
-    leaf = as_product(problem) if ENABLED else None
-    if leaf is None:
+    m = len(problem.queries)
+    if isinstance(problem.kernel, base.ConstantKernel) and problem.mask is None and problem.groups is None:
+        weights = np.ones(len(values)) if problem.sample_weight is None else problem.sample_weight
+        sums = (weights[:, None] * values).sum(axis=0)
+        return np.full(m, math.log(problem.kernel.value)), np.full(m, weights.sum()), np.tile(sums, (m, 1))
+    if (known := neighbor_weights(problem, prune)) is not None:
+        return np.zeros(m), known @ np.ones(len(values)), known @ values
+    if not ENABLED:
         return _program_sums(problem, values, prune, **sizes)
+    if 1 < _count(problem.kernel) <= MOST_SUMMANDS:
+        parts = map(problem.with_kernel, _summands(problem.kernel))
+        return _add([_sums(part, values, prune, **sizes) for part in parts])
+    if (leaf := as_product(known := measured(problem))) is None:
+        return _program_sums(problem, values, prune, **sizes)
+    problem = known
     if leaf.prepared and (found := _compact_sums(problem, values, prune)) is not None:
         return found
     found = stream(problem, leaf, values, prune)
@@ -202,6 +223,38 @@ def _sums(
             whole[lost] = part
     check_overflow(problem, found[1])
     return found
+
+
+def _count(kernel: Kernel) -> int:
+    """How many kernels a kernel is the sum of, products multiplied out."""
+    counts = [_count(part) for part in kernel.parts]
+    return sum(counts) if isinstance(kernel, base.SumKernel) else math.prod(counts)
+
+
+def _summands(kernel: Kernel) -> list[Kernel]:
+    """These kernels."""
+    if not kernel.parts:
+        return [kernel]
+    parts = [_summands(part) for part in kernel.parts]
+    if isinstance(kernel, base.SumKernel):
+        return [one for some in parts for one in some]
+    return [kernel._rebuild(list(some)) for some in itertools.product(*parts)]
+
+
+def _add(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The sums of several kernels from what :func:`_sums` gives for each."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logarithms = np.array(
+            [np.where(total > 0, scale + np.log(total), -np.inf) for scale, total, _ in parts]
+        )
+        scale = logarithms.max(axis=0)
+        shares = np.exp(logarithms - np.where(np.isneginf(scale), 0.0, scale))
+        means = [np.where(total[:, None] > 0, sums / total[:, None], 0.0) for _, total, sums in parts]
+    return (
+        scale,
+        shares.sum(axis=0),
+        sum(share[:, None] * some for share, some in zip(shares, means, strict=True)),
+    )
 
 
 def _program_sums(
@@ -380,22 +433,26 @@ def classes(
         raise ValueError(f"labels must be one code in 0..{n_classes - 1} for each sample")
 
     def shares(problem: Problem, prune: str | bool = False) -> np.ndarray:
-        problem = whiten(problem)
-        state = make_state(len(problem.queries), n_classes)
-        run(
-            s.CLASSES,
-            problem,
-            make_plan(problem),
-            state,
-            labels=labels,
-            pruned=_pruned(problem, prune),
-            **sizes,
-        )
+        sums = _class_sums(whiten(problem), labels, n_classes, prune, **sizes)
         with np.errstate(invalid="ignore"):  # by their own sum: one class alone has exactly 1
-            return state.sums / state.sums.sum(axis=1, keepdims=True)
+            return sums / sums.sum(axis=1, keepdims=True)
 
     answer = shares(problem, prune)
     return fill_empty(problem, np.isnan(answer[:, 0]), empty, shares, answer)
+
+
+def _class_sums(
+    problem: Problem, labels: np.ndarray, n_classes: int, prune: str | bool, **sizes: int
+) -> np.ndarray:
+    """Weight of each class around each query, shape (m, c), up to a factor for each."""
+    m = len(problem.queries)
+    if (known := neighbor_weights(problem, prune)) is not None:
+        return csr_array((known.data, labels[known.indices], known.indptr), shape=(m, n_classes)).toarray()
+    if ENABLED and n_classes <= MOST_CLASSES:  # means of 0 and 1
+        return _sums(problem, np.eye(n_classes, dtype=np.float32)[labels], prune, **sizes)[2]
+    state = make_state(m, n_classes)
+    run(s.CLASSES, problem, make_plan(problem), state, labels=labels, pruned=_pruned(problem, prune), **sizes)
+    return state.sums
 
 
 def quantile(

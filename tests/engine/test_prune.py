@@ -568,7 +568,8 @@ def test_a_kernel_that_cannot_be_pruned_by_boxes_has_the_same_answer(name):
         given = problem(ELSEWHERE[name], x, x, **options_of(option, len(x), len(x)))
         whole = answers(given, values, labels, False)
         for found, answer in answers(given, values, labels, True).items():
-            np.testing.assert_array_equal(answer, whole[found], err_msg=found)
+            # parts of a sum, and bandwidths once they are numbers, have boxes
+            np.testing.assert_allclose(answer, whole[found], rtol=BOUND, atol=BOUND, err_msg=found)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
