@@ -43,6 +43,7 @@ from .program import (
     is_empty,
     measure,
     place_of_offset,
+    to_logarithms,
     weigh,
 )
 from .slopes import row_product, row_sum
@@ -105,6 +106,8 @@ def _forward(program, nodes, evaluate, rows, i, count, tile, scratch):
                 for j in range(n):
                     row[j] = squared[j]
             weigh(program, step, rows.data, i, count, tile, tape[k])
+            if program.log and not step[EXTRA]:
+                to_logarithms(count, n, tape[k])
             continue
         if kind <= CONSTANT:
             alone = Program(steps[k : k + 1], program.columns, program.numbers, program.log, 1)

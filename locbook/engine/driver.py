@@ -23,7 +23,17 @@ from .problem import Problem
 from .pruned_sweep import pruned_sweep
 from .reach import BLOCK as BLOCK_OF_PRUNING
 from .reach import Order
-from .sweep import DENSE, DIAGONAL, MOMENTS, TOP, grouped_sweep, part_addresses, reduce_address, sweep
+from .sweep import (
+    DENSE,
+    DIAGONAL,
+    MOMENTS,
+    TOP,
+    grouped_sweep,
+    make_room,
+    part_addresses,
+    reduce_address,
+    sweep,
+)
 
 #: Most queries of a task, and numbers in a chunk: 32 MB.
 BLOCK, CHUNK = 256, 1 << 22
@@ -133,7 +143,10 @@ def run(
     reduce = None
     if reduction == MOMENTS and len(parents) > 1 and not parents.any():  # of local lines
         reduce = linear_address(len(parents) - 1, p)
-    addresses = part_addresses(reduce_address(reduction) if reduce is None else reduce)
+    addresses = part_addresses(
+        reduction, plan.program, reduce_address(reduction) if reduce is None else reduce
+    )
+    per_tile = tile if pruned is None else 1
 
     def walk(start: int, rows: slice | np.ndarray, columns: np.ndarray | slice, packed: tuple) -> int:
         """The queries of a task, from ``start`` in their order, and one packed chunk."""
@@ -148,12 +161,13 @@ def run(
             masks[k] = mask[rows][:, columns]
         parts = [part[rows] for part in (state.shift, state.total, state.sums, state.order)]
         given = (
-            *(reduction, addresses, plan.program, queries, query_ids, contiguous(plan.query_data[:, rows])),
+            *(addresses, plan.program, queries, query_ids, contiguous(plan.query_data[:, rows])),
             *(panels, len(ids), ids, sample_data, masks, weights, known, codes, parents, dimensions),
         )
+        room = make_room(plan.program.depth, len(parents), p, per_tile)
         if pruned is None:
-            return sweep(*given, np.arange(-(-len(panels) // tile)), tile, *parts)
-        bad = pruned_sweep(*given, *pruned.arguments(start), *parts)
+            return sweep(*given, np.arange(-(-len(panels) // tile)), tile, room, *parts)
+        bad = pruned_sweep(reduction == TOP, *given, *pruned.arguments(start), room, *parts)
         for whole, part in zip((state.shift, state.total, state.sums, state.order), parts, strict=True):
             whole[rows] = part
         return bad
@@ -192,19 +206,8 @@ def run(
         parts = state.shift[rows], state.total[rows], state.sums[rows]
         queries = contiguous(problem.queries[rows])
         return grouped_sweep(
-            *(
-                reduction,
-                addresses,
-                plan.program,
-                queries,
-                panels,
-                groups.n,
-                weights,
-                known,
-                masks,
-                tile,
-                *parts,
-            )
+            *(addresses, plan.program, queries, panels, groups.n, weights, known, masks, tile),
+            *(make_room(plan.program.depth, len(parents), p, tile), *parts),
         )
 
     with user_errors(problem, plan.users):

@@ -82,8 +82,8 @@ class _Builder:
             self.columns.extend(int(c) for c in columns)
         for name, value in fields.items():
             step[getattr(p, name.upper())] = value
-        if kind in p.SELDOM:
-            step[p.PROFILE_ADDRESS] = p.row_address(kind)
+        convert = kind == p.DISTANCE and self.log and not step[p.EXTRA]
+        step[p.RUN] = p.step_address(kind, self.log, convert)
         self.steps.append(step)
         self.height += 1 if kind <= p.CONSTANT else -1 if kind in (p.ADD, p.MULTIPLY) else 0
         self.depth = max(self.depth, self.height)

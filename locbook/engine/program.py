@@ -2,8 +2,8 @@
 
 The engine lowers a kernel to a list of steps for a small stack machine (:mod:`locbook.engine.plan`). One step fills
 or changes the rows of weights from four queries to a tile of samples, so the cost of choosing the step vanishes.
-Distances and profiles are parts (:mod:`locbook.engine.parts`), ours and the user's alike: nothing is compiled for a new
-kernel, bandwidth or metric but the parts that it is the first to need.
+Steps, distances and profiles are parts (:mod:`locbook.engine.parts`), ours and the user's alike: nothing is compiled
+for a new kernel, bandwidth or metric but the parts that it is the first to need.
 
 A Gaussian is one step, ``DISTANCE``: a part fills the row with squared distances, another turns them into
 log-weights. A sum of two Gaussians is ``DISTANCE, DISTANCE, ADD``: each pushes a row, and ``ADD`` leaves one.
@@ -32,15 +32,13 @@ DISTANCE, DOT, VON_MISES, NEIGHBORS, TABLE, PAST, OFFSETS, CONSTANT = range(8)
 # Steps that work on the rows pushed before
 ADD, MULTIPLY, HOLLOW, MASK = range(8, 12)
 
-#: Steps whose rows are made by a part of their own (:func:`row_address`).
-SELDOM = (VON_MISES, NEIGHBORS, TABLE, OFFSETS)
-
 # Columns of a step: where its columns and numbers start in those of the program, and how many; which row of the data of
 # queries and samples it reads (-1: none); addresses; whether the distance takes four queries at once (scores.py);
 # whether no other part can overrule it. EXTRA: the mask's number, the table's width, or 1 if a profile is logarithmic.
+# RUN: the address of the part that does the step.
 STEP, COLUMN_START, COLUMN_COUNT, NUMBER_START, PARAMETER_COUNT, QUERY_SLOT, SAMPLE_SLOT = range(7)
-METRIC_ADDRESS, PROFILE_ADDRESS, BY_FOUR, NECESSARY, EXTRA = range(7, 12)
-STEP_WIDTH = 12
+METRIC_ADDRESS, PROFILE_ADDRESS, BY_FOUR, NECESSARY, EXTRA, RUN = range(7, 13)
+STEP_WIDTH = 13
 
 
 class Program(NamedTuple):
@@ -138,10 +136,16 @@ def weigh(program, step, query_data, i, rows, tile, out):
             for j in range(tile.size):
                 row[j] /= squares[j]
         bad += call(step[PROFILE_ADDRESS], row, n, program.numbers[start], squared)
-        if program.log and not step[EXTRA] & 1:  # a profile that returns K in a program of logarithms
-            for j in range(n):
-                row[j] = logarithm(row[j])
     return bad
+
+
+@inner
+def to_logarithms(rows, n, out):
+    """For a profile that gives weights in a program of logarithms."""
+    for r in range(rows):
+        row = out[r]
+        for j in range(n):
+            row[j] = logarithm(row[j])
 
 
 @inner
@@ -207,28 +211,6 @@ def _offsets(step, numbers, now, tile, column, row):
             row[t * PANEL + j] = numbers[start + place_of_offset(step, numbers, offset)]
 
 
-@lru_cache
-def row_address(kind: int) -> int:
-    """Address of the part that fills a row by a step of one of the kinds in :data:`SELDOM`.
-
-    Its arguments: ``step, columns, numbers, log, queries, query_data, i, tile, row``.
-    """
-
-    @inner
-    def fill(step, columns, numbers, log, queries, query_data, i, tile, row):
-        if kind == VON_MISES:
-            _von_mises(numbers[step[NUMBER_START]], columns, queries[i], tile, row)
-        elif kind == NEIGHBORS:
-            _neighbors(step, log, i, query_data, tile, row)
-        elif kind == TABLE:
-            _table(step, numbers, log, queries[i], tile, columns[0], row)
-        else:
-            _offsets(step, numbers, queries[i, columns[0]], tile, columns[0], row)
-        return 0
-
-    return address(fill, INTEGERS, INTEGERS, ONE, types.boolean, TWO, TWO, types.intp, TILE, ONE)
-
-
 @inner
 def is_empty(program, queries, i, rows, tile):
     """Whether a mask or the arrow of time, one that no other part can overrule, keeps all samples of the tile out."""
@@ -260,6 +242,18 @@ def is_empty(program, queries, i, rows, tile):
 
 
 @inner
+def _add(log, row, other, n):
+    for j in range(n):
+        if not log:
+            row[j] += other[j]
+        else:
+            a, b = row[j], other[j]
+            high, low = (a, b) if a > b else (b, a)
+            both = high + log1p(exp_negative(low - high))
+            row[j] = both if high > -math.inf else high
+
+
+@inner
 def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work):
     """Weigh a few queries against the samples of a tile; the answer stands in ``stack[0, :rows, :tile.size]``.
 
@@ -283,71 +277,90 @@ def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work
     int
         How many values from a user's function were negative or NaN.
     """
-    log = program.log
-    zero = -math.inf if log else 0.0
-    n, offset = tile.count * PANEL, tile.first * PANEL
-    top = -1
-    bad = 0
+    top, bad = -1, 0
     for k in range(program.steps.shape[0]):
         step = program.steps[k]
-        kind = step[STEP]
-        start, count = step[COLUMN_START], step[COLUMN_COUNT]
-        columns = program.columns[start : start + count]
-        if kind <= CONSTANT:
+        if step[STEP] <= CONSTANT:
             top += 1
-        elif kind <= MULTIPLY:
+        elif step[STEP] <= MULTIPLY:
             top -= 1
-        out = stack[top]
+        bad += call(step[RUN], program, step, queries, query_ids, query_data, i, rows, tile, stack, top, work)
+    return bad
+
+
+@lru_cache
+def step_address(kind: int, log: bool, convert: bool = False) -> int:
+    """Address of the part that does a step of one kind; its answer stands in ``stack[top]``.
+
+    Its arguments: ``program, step, queries, query_ids, query_data, i, rows, tile, stack, top, work``.
+
+    Parameters
+    ----------
+    kind : int
+    log : bool
+        Of the program.
+    convert : bool
+        Whether a profile gives weights in a program of logarithms.
+    """
+    zero, one = (-math.inf, 0.0) if log else (0.0, 1.0)
+
+    # the constants are known to Numba: only one branch is compiled
+    @inner
+    def run(program, step, queries, query_ids, query_data, i, rows, tile, stack, top, work):
+        n, offset, out, numbers = tile.count * PANEL, tile.first * PANEL, stack[top], program.numbers
+        columns = program.columns[step[COLUMN_START] : step[COLUMN_START] + step[COLUMN_COUNT]]
+        bad = 0
         if kind in (DISTANCE, DOT, NEIGHBORS):
             bad += measure(program, step, queries, i, rows, tile, out, work)
         if kind == DISTANCE:
             bad += weigh(program, step, query_data, i, rows, tile, out)
-            continue
+            if convert:
+                to_logarithms(rows, n, out)
+            return bad
         for r in range(rows):
             row = out[r]
             if kind == DOT:
-                factor = program.numbers[step[NUMBER_START]]
+                factor = numbers[step[NUMBER_START]]
                 for j in range(n):
                     row[j] *= factor
-            elif kind in SELDOM:
-                call(
-                    step[PROFILE_ADDRESS], step, columns, program.numbers, log, queries, query_data, i + r, tile, row
-                )  # fmt: skip
+            elif kind == VON_MISES:
+                _von_mises(numbers[step[NUMBER_START]], columns, queries[i + r], tile, row)
+            elif kind == NEIGHBORS:
+                _neighbors(step, log, i + r, query_data, tile, row)
+            elif kind == TABLE:
+                _table(step, numbers, log, queries[i + r], tile, columns[0], row)
+            elif kind == OFFSETS:
+                _offsets(step, numbers, queries[i + r, columns[0]], tile, columns[0], row)
             elif kind == PAST:
-                now, one = queries[i + r, columns[0]], 0.0 if log else 1.0
+                now = queries[i + r, columns[0]]
                 for t in range(tile.count):
-                    x, some = tile.panels[tile.first + t, columns[0]], row[t * PANEL : (t + 1) * PANEL]
                     for j in range(PANEL):
-                        some[j] = one if x[j] <= now else zero
+                        row[t * PANEL + j] = (
+                            one if tile.panels[tile.first + t, columns[0], j] <= now else zero
+                        )
             elif kind == CONSTANT:
-                value = program.numbers[step[NUMBER_START]]
+                value = numbers[step[NUMBER_START]]
                 for j in range(n):
                     row[j] = value
             elif kind == ADD:
-                b = stack[top + 1, r]
-                for j in range(n):
-                    if not log:
-                        row[j] += b[j]
-                    else:
-                        high, low = max(row[j], b[j]), min(row[j], b[j])
-                        both = high + log1p(exp_negative(low - high))
-                        row[j] = both if high > -math.inf else high
+                _add(log, row, stack[top + 1, r], n)
             elif kind == MULTIPLY:
-                b = stack[top + 1, r]
+                other = stack[top + 1, r]
                 for j in range(n):
                     if log:
-                        row[j] += b[j]
+                        row[j] += other[j]
                     else:
-                        row[j] *= b[j]
+                        row[j] *= other[j]
             elif kind == HOLLOW:
-                ids = tile.ids[offset : offset + tile.size]
                 for j in range(tile.size):
-                    row[j] = zero if ids[j] == query_ids[i + r] else row[j]
+                    row[j] = zero if tile.ids[offset + j] == query_ids[i + r] else row[j]
             else:
-                mask = tile.masks[step[EXTRA], i + r, offset : offset + tile.size]
+                mask = tile.masks[step[EXTRA], i + r]
                 for j in range(tile.size):
-                    row[j] = row[j] if mask[j] else zero
-    return bad
+                    row[j] = row[j] if mask[offset + j] else zero
+        return bad
+
+    return address(run, *STEP_PART)
 
 
 #: Types of a program and a tile, and the arguments of :func:`evaluate`, which the loop calls as a part.
@@ -356,6 +369,9 @@ TILE = types.NamedTuple(
     (THREE, types.int64, types.int64, types.int64, INTEGERS, TWO, types.Array(types.bool_, 3, "C")), Tile
 )
 EVALUATE_PART = (PROGRAM, TWO, INTEGERS, TWO, types.intp, types.intp, TILE, THREE, ONE)
+STEP_PART = (PROGRAM, INTEGERS, *EVALUATE_PART[1:-1], types.intp, ONE)
+#: Arguments of :func:`is_empty`, another part.
+IS_EMPTY_PART = (PROGRAM, TWO, types.intp, types.intp, TILE)
 
 
 @inner

@@ -15,7 +15,6 @@ from .parts import call, inner, jit
 from .program import Tile
 from .pruning import active_panels, box_distance, drop_nearest, order_panels, with_slack
 from .reach import BLOCK
-from .sweep import TOP, scratch
 from .vectors import ROWS
 
 
@@ -30,41 +29,16 @@ def _worst(sums, start, stop):
 
 @jit
 def pruned_sweep(
-    reduction,
-    parts,
-    program,
-    queries,
-    query_ids,
-    query_data,
-    panels,
-    n,
-    ids,
-    sample_data,
-    masks,
-    multiplicity,
-    values,
-    labels,
-    parents,
-    dimensions,
-    first_block,
-    blocks,
-    fours,
-    boxes,
-    scale,
-    metric,
-    profile,
-    reach,
-    sure,
-    slack,
-    shift,
-    total,
-    sums,
-    order,
-):
+    top, parts, program, queries, query_ids, query_data, panels, n, ids, sample_data, masks, multiplicity, values,
+    labels, parents, dimensions, first_block, blocks, fours, boxes, scale, metric, profile, reach, sure, slack, room,
+    shift, total, sums, order,
+):  # fmt: skip
     """:func:`locbook.engine.sweep.sweep` for samples and queries in k-d order.
 
     Parameters
     ----------
+    top : bool
+        Whether the reduction is TOP.
     first_block : int
         Number of the block that the first query begins.
     blocks, fours, boxes : (low, high)
@@ -72,14 +46,12 @@ def pruned_sweep(
     scale, metric, profile, reach, sure, slack
         As in :mod:`locbook.engine.pruning`.
     """
-    stack, work = np.empty((program.depth, ROWS, PANEL)), np.empty(PANEL)
-    lanes, z, weighted = scratch(parents.size, values.shape[1], 1)
     bad = 0
     for start in range(0, query_ids.size, BLOCK):
         stop = min(start + BLOCK, query_ids.size)
         block = first_block + start // BLOCK
         limit = math.inf
-        if reduction == TOP:
+        if top:
             some, distances = order_panels(
                 blocks[0], blocks[1], block, boxes[0], boxes[1], scale, metric, sure, slack
             )
@@ -91,41 +63,20 @@ def pruned_sweep(
         at, left = 0, some.size
         while left > 0:
             panel = some[at]
-            if reduction == TOP and distances[0] > with_slack(_worst(sums, start, stop), slack):
+            if top and distances[0] > with_slack(_worst(sums, start, stop), slack):
                 break
             tile = Tile(panels, panel, 1, min(PANEL, n - panel * PANEL), ids, sample_data, masks)
             for i in range(start, stop, ROWS):
-                if reduction == TOP:
+                if top:
                     limit = with_slack(_worst(sums, i, min(i + ROWS, stop)), slack)
                 four = first_block * (BLOCK // ROWS) + i // ROWS
                 if box_distance(fours[0], fours[1], four, boxes[0], boxes[1], panel, scale, metric) > limit:
                     continue
                 bad += call(
-                    parts[0],
-                    reduction,
-                    parts,
-                    program,
-                    queries,
-                    query_ids,
-                    query_data,
-                    tile,
-                    multiplicity,
-                    values,
-                    labels,
-                    parents,
-                    dimensions,
-                    i,
-                    stack,
-                    work,
-                    lanes,
-                    z,
-                    weighted,
-                    shift,
-                    total,
-                    sums,
-                    order,
-                )
-            if reduction == TOP:
+                    parts[0], parts, program, queries, query_ids, query_data, tile, multiplicity, values, labels,
+                    parents, dimensions, i, room, shift, total, sums, order,
+                )  # fmt: skip
+            if top:
                 left = drop_nearest(some, distances, left)
             else:
                 at, left = at + 1, left - 1

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
@@ -35,7 +36,17 @@ from numba import types
 from .exponential import exp_negative
 from .panels import PANEL
 from .parts import INTEGER_ROWS, INTEGERS, ONE, REDUCE_PART, THREE, TWO, address, call, inner, jit
-from .program import EVALUATE_PART, PROGRAM, TILE, Tile, evaluate, is_empty
+from .program import (
+    EVALUATE_PART,
+    IS_EMPTY_PART,
+    NECESSARY,
+    PROGRAM,
+    TILE,
+    Program,
+    Tile,
+    evaluate,
+    is_empty,
+)
 from .values import lane_sums
 from .vectors import COLUMN_VECTORS, ENABLED, ROWS, VECTOR_BYTES, largest
 
@@ -288,91 +299,80 @@ def reduce_address(reduction: int) -> int:
     return address(reduce, *REDUCE_PART)
 
 
-@inner(allocates=True)
-def scratch(features, outputs, count):
-    """Room for the sums of means and moments over a tile of ``count`` panels."""
-    rows = max(ROWS, (features + ROWS - 1) // ROWS * ROWS)
-    lanes = np.empty((rows, features + outputs, LANES))
-    return lanes, np.empty((count, features + outputs, PANEL)), np.zeros((rows, count * PANEL))
+class Room(NamedTuple):
+    """Scratch for a tile: the stack of the program and a row, and what means and moments are summed in."""
+
+    stack: np.ndarray
+    work: np.ndarray
+    lanes: np.ndarray
+    z: np.ndarray
+    weighted: np.ndarray
 
 
-@inner
-def visit(
-    reduction,
-    parts,
-    program,
-    queries,
-    query_ids,
-    query_data,
-    tile,
-    multiplicity,
-    values,
-    labels,
-    parents,
-    dimensions,
-    i,
-    stack,
-    work,
-    lanes,
-    z,
-    weighted,
-    shift,
-    total,
-    sums,
-    order,
-):
-    """Add one tile to the state of the queries from ``i`` on, at most ROWS; arguments as of :func:`sweep`."""
-    rows = min(ROWS, query_ids.size - i)
-    if reduction != DENSE and is_empty(program, queries, i, rows, tile):
-        return 0
-    size, width, offset = tile.size, tile.count * PANEL, tile.first * PANEL
-    bad = call(parts[1], program, queries, query_ids, query_data, i, rows, tile, stack, work)
-    for r in range(rows):
-        row = stack[0, r]
-        for j in range(size, width):
-            row[j] = -math.inf if program.log else 0.0
-        if multiplicity.size:
-            copies = multiplicity[offset : offset + size]
-            for j in range(size):
-                row[j] = row[j] + copies[j] if program.log else row[j] * copies[j]
-        if program.log and reduction < TOP:
-            factor = _to_weights(row, width, shift, i + r)
-            if factor != 1.0:
-                total[i + r] *= factor
-                for c in range(sums.shape[1]):
-                    sums[i + r, c] *= factor
-        if reduction < TOP:
-            total[i + r] += _total(row, size)
-    if reduction != SUM:
-        call(
-            parts[2],
-            stack[0],
-            rows,
-            i,
-            size,
-            queries,
-            query_ids,
-            tile.panels,
-            tile.first,
-            tile.count,
-            tile.ids,
-            values,
-            labels,
-            parents,
-            dimensions,
-            lanes,
-            z,
-            weighted,
-            sums,
-            order,
-        )
-    return bad
+def make_room(depth: int, features: int, outputs: int, per_tile: int) -> Room:
+    """For a program of this depth, monomials and columns of values, and a tile of ``per_tile`` panels."""
+    rows = max(ROWS, -(-features // ROWS) * ROWS)
+    return Room(
+        stack=np.empty((depth, ROWS, per_tile * PANEL)),
+        work=np.empty(per_tile * PANEL),
+        lanes=np.empty((rows, features + outputs, LANES)),
+        z=np.empty((per_tile, features + outputs, PANEL)),
+        weighted=np.zeros((rows, per_tile * PANEL)),
+    )
 
 
+@lru_cache
+def visit_address(reduction: int, log: bool) -> int:
+    """Address of the part that adds one tile to the state of the queries from ``i`` on, at most ROWS.
+
+    Its arguments: ``parts, program, queries, query_ids, query_data, tile, multiplicity, values, labels, parents,
+    dimensions, i, room, shift, total, sums, order``, as of :func:`sweep`. ``log`` is that of the program.
+    """
+    nothing = -math.inf if log else 0.0
+
+    @inner
+    def visit(
+        parts, program, queries, query_ids, query_data, tile, multiplicity, values, labels, parents, dimensions, i,
+        room, shift, total, sums, order,
+    ):  # fmt: skip
+        left = query_ids.size - i
+        rows = ROWS if left > ROWS else left
+        if reduction != DENSE and parts[3] and call(parts[3], program, queries, i, rows, tile):
+            return 0
+        stack, work, lanes, z, weighted = room
+        size, width, offset, found = tile.size, tile.count * PANEL, tile.first * PANEL, stack[0]
+        bad = call(parts[1], program, queries, query_ids, query_data, i, rows, tile, stack, work)
+        for r in range(rows):
+            row = found[r]
+            for j in range(size, width):
+                row[j] = nothing
+            if multiplicity.size:
+                for j in range(size):
+                    if log:
+                        row[j] += multiplicity[offset + j]
+                    else:
+                        row[j] *= multiplicity[offset + j]
+            if reduction < TOP:
+                if log:
+                    factor = _to_weights(row, width, shift, i + r)
+                    total[i + r] *= factor
+                    for c in range(sums.shape[1]):
+                        sums[i + r, c] *= factor
+                total[i + r] += _total(row, size)
+        if reduction != SUM:
+            call(
+                parts[2], found, rows, i, size, queries, query_ids, tile.panels, tile.first, tile.count, tile.ids,
+                values, labels, parents, dimensions, lanes, z, weighted, sums, order,
+            )  # fmt: skip
+        return bad
+
+    return address(visit, *VISIT_PART)
+
+
+ROOM = types.NamedTuple((THREE, ONE, THREE, THREE, TWO), Room)
 VISIT_PART = (
     *(
-        types.int64,
-        types.UniTuple(types.int64, 3),
+        types.UniTuple(types.int64, 4),
         PROGRAM,
         TWO,
         INTEGERS,
@@ -382,19 +382,26 @@ VISIT_PART = (
         THREE,
         INTEGERS,
         INTEGERS,
+        INTEGERS,
     ),
-    *(INTEGERS, types.intp, THREE, ONE, THREE, THREE, TWO, ONE, ONE, TWO, INTEGER_ROWS),
+    *(types.intp, ROOM, ONE, ONE, TWO, INTEGER_ROWS),
 )
 
 
-def part_addresses(reduce: int) -> tuple[int, int, int]:
+def part_addresses(reduction: int, program: Program, reduce: int) -> tuple[int, int, int, int]:
     """Addresses of what :func:`sweep` calls."""
-    return address(visit, *VISIT_PART), address(evaluate, *EVALUATE_PART), reduce
+    keeps_out = program.steps[:, NECESSARY].any()
+    return (
+        visit_address(reduction, program.log),
+        address(evaluate, *EVALUATE_PART),
+        reduce,
+        address(is_empty, *IS_EMPTY_PART) if keeps_out else 0,
+    )
 
 
 @jit
 def grouped_sweep(
-    reduction, parts, program, queries, panels, n, multiplicity, values, masks, per_tile, shift, total, sums
+    parts, program, queries, panels, n, multiplicity, values, masks, per_tile, room, shift, total, sums
 ):
     """:func:`sweep` for problems end to end, as many as ``masks``, shape (groups, masks, b, n), has.
 
@@ -411,45 +418,23 @@ def grouped_sweep(
         rows, own = slice(g * m, (g + 1) * m), slice(g * each, (g + 1) * each)
         copies = multiplicity[g * each * PANEL : g * each * PANEL + n] if multiplicity.size else multiplicity
         bad += sweep(
-            reduction, parts, program, queries[rows], query_ids, of_queries, panels[own], n, ids, of_samples, masks[g],
-            copies, values[own], none, none, none, tiles, per_tile, shift[rows], total[rows], sums[rows], order,
+            parts, program, queries[rows], query_ids, of_queries, panels[own], n, ids, of_samples, masks[g], copies,
+            values[own], none, none, none, tiles, per_tile, room, shift[rows], total[rows], sums[rows], order,
         )  # fmt: skip
     return bad
 
 
-@jit
+@jit(allocates=False)
 def sweep(
-    reduction,
-    parts,
-    program,
-    queries,
-    query_ids,
-    query_data,
-    panels,
-    n,
-    ids,
-    sample_data,
-    masks,
-    multiplicity,
-    values,
-    labels,
-    parents,
-    dimensions,
-    tiles,
-    per_tile,
-    shift,
-    total,
-    sums,
-    order,
-):
+    parts, program, queries, query_ids, query_data, panels, n, ids, sample_data, masks, multiplicity, values, labels,
+    parents, dimensions, tiles, per_tile, room, shift, total, sums, order,
+):  # fmt: skip
     """Add the samples of some tiles of a chunk to the state of a block of queries.
 
     Parameters
     ----------
-    reduction : int
-    parts : (int, int, int)
-        Addresses of :func:`visit`, of :func:`locbook.engine.program.evaluate` and of the part that accumulates: called
-        by address they are compiled once, and not again inside their callers.
+    parts : (int, int, int, int)
+        What :func:`part_addresses` gives: called by address they are compiled once, and not again inside their callers.
     program : Program
     queries : array, shape (b to the next multiple of ROWS, d)
     query_ids : array of int64, shape (b,)
@@ -467,6 +452,7 @@ def sweep(
         The monomials of the moments.
     tiles : array of int64
         Numbers of the tiles, in the order of their visit; a tile is ``per_tile`` panels.
+    room : Room
     shift, total : arrays, shape (b,)
         Running maximum of the log-weights and sum of the weights, both updated.
     sums, order : arrays, shapes (b, s) and (b, k)
@@ -477,38 +463,16 @@ def sweep(
     int
         How many weights were negative or NaN.
     """
-    width = per_tile * PANEL
-    stack, work = np.empty((program.depth, ROWS, width)), np.empty(width)
-    lanes, z, weighted = scratch(parents.size, values.shape[1], per_tile)
     bad = 0
-    for number in tiles:
-        first = number * per_tile
-        count = min(per_tile, panels.shape[0] - first)
-        tile = Tile(panels, first, count, min(count * PANEL, n - first * PANEL), ids, sample_data, masks)
+    for number in range(tiles.size):
+        first = tiles[number] * per_tile
+        count, size = panels.shape[0] - first, n - first * PANEL
+        count = per_tile if count > per_tile else count
+        size = count * PANEL if size > count * PANEL else size
+        tile = Tile(panels, first, count, size, ids, sample_data, masks)
         for i in range(0, query_ids.size, ROWS):
             bad += call(
-                parts[0],
-                reduction,
-                parts,
-                program,
-                queries,
-                query_ids,
-                query_data,
-                tile,
-                multiplicity,
-                values,
-                labels,
-                parents,
-                dimensions,
-                i,
-                stack,
-                work,
-                lanes,
-                z,
-                weighted,
-                shift,
-                total,
-                sums,
-                order,
-            )
+                parts[0], parts, program, queries, query_ids, query_data, tile, multiplicity, values, labels, parents,
+                dimensions, i, room, shift, total, sums, order,
+            )  # fmt: skip
     return bad

@@ -275,6 +275,6 @@ def test_caching_may_be_off():
 
 def test_what_has_no_wrapper_for_python_says_so():
     # Numba itself would crash
-    for function in (sweep.visit, sweep.push, program.evaluate):
+    for function in (sweep.push, program.measure, program.evaluate):
         with pytest.raises(TypeError, match="compiled code only"):
             function(1, 2)
