@@ -35,6 +35,7 @@ file                what it is for
 ..                  *the general path, plain Numba with a few calls of vector kernels where there are any: any kernel*
 ``panels``          64 samples side by side, so that a loop over them is a loop over vectors
 ``parts``           compiled functions that are called by their address: nothing is compiled before it is needed
+``records``         many arrays as one argument of a part
 ``named``           the named distances and profiles as parts
 ``user``            a user's profile or distance as a part
 ``program``         a kernel as a few steps of a stack machine, and the function that runs them

@@ -7,19 +7,25 @@ logarithm where weights are. So nothing is divided by a weight, and what a compa
 
 Sums over the samples are kept for each query, sums over the queries for each sample, and those over both (bandwidths)
 beside them. A task has some of the samples, and meets all queries in their order.
+
+What is done for a step is some parts (:func:`parts_of`), each compiled for that kind of step alone. All get the same
+arguments: the record of everything, the number of the step, a query, a number (of queries from that one on while
+weighing, of the query among those on the way back), the tile's first panel, and how many panels and samples it has.
 """
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
 from ..kernels.logarithm import log1p
 from .exponential import exp, exp_negative
 from .panels import PANEL
-from .parts import call, inner, jit
+from .parts import INTEGER_ROWS, INTEGERS, ONE, THREE, TWO, address, call, inner
 from .program import (
     ADD,
     COLUMN_COUNT,
@@ -30,10 +36,12 @@ from .program import (
     EXTRA,
     HOLLOW,
     MULTIPLY,
+    NECESSARY,
     NUMBER_START,
     OFFSETS,
-    PARAMETER_COUNT,
+    PROGRAM,
     QUERY_SLOT,
+    RUN,
     SAMPLE_SLOT,
     STEP,
     TABLE,
@@ -46,16 +54,22 @@ from .program import (
     to_logarithms,
     weigh,
 )
-from .slopes import row_product, row_sum
+from .records import Record, run, whole
 from .vectors import ROWS
 
-# What the gradient knows of a step beside the program: its operands, addresses, and where its sums stand (-1: nowhere)
+# What the gradient knows of a step beside the program: its operands, whether it needs the slope of its profile and the
+# pull of its distance, and where its sums stand (-1: nowhere)
 LEFT, RIGHT, SLOPE, PULL, QUERY_PLACE, SAMPLE_PLACE, QUERY_WIDTH, SAMPLE_WIDTH, PLACE, BY_COLUMN = range(10)
 #: Whether a leaf gives a logarithm that is only multiplied: its derivative is that by the whole weight's logarithm.
 WHOLE = 10
 NODE_WIDTH = 11
+#: Where ``Walk.parts`` has the slope of a step's profile; the others before it are called one after another.
+SLOPE_AT = 4
 #: Largest exponent of a cofactor, and largest cofactor: products with what is finite stay so.
 MOST, LARGEST = 600.0, 1e260
+#: Rows of ``Scratch.work``: c'(v - y); derivatives by the logarithms of the weights, with multiplicities; those by the
+#: weights of a leaf, or by their logarithms; two for whoever needs them.
+ERROR, BY_LOG, OWED, SPARE, OTHER = range(5)
 
 
 class Rows(NamedTuple):
@@ -82,6 +96,32 @@ class Rows(NamedTuple):
     sums: np.ndarray
 
 
+class Samples(NamedTuple):
+    """The samples of a task.
+
+    Attributes
+    ----------
+    panels : array, shape (panels, d, PANEL)
+    ids : array of int64, shape (n,)
+    data : array, shape (slots, n)
+    multiplicity : array, shape (panels * PANEL,) or (0,)
+        Or its logarithm; all 1 where empty.
+    values : array, shape (panels, p, PANEL)
+    sums : array, shape (panels, s, PANEL)
+        First those by the values, then that by the multiplicity; updated.
+    numbers : array
+        Sums over queries and samples, updated.
+    """
+
+    panels: np.ndarray
+    ids: np.ndarray
+    data: np.ndarray
+    multiplicity: np.ndarray
+    values: np.ndarray
+    sums: np.ndarray
+    numbers: np.ndarray
+
+
 class Scratch(NamedTuple):
     """Weights of all steps, their squared distances, cofactors, and rows."""
 
@@ -92,373 +132,448 @@ class Scratch(NamedTuple):
     pull: np.ndarray
 
 
+def make_scratch(steps: int, d: int, per_tile: int) -> Scratch:
+    """For tiles of ``per_tile`` panels."""
+    size = per_tile * PANEL
+    shapes = (steps, ROWS, size), (steps, ROWS, size), (steps, size), (5, size), (d + 3, size)
+    return Scratch(*map(np.zeros, shapes))
+
+
+class Walk(NamedTuple):
+    """What the loop works on.
+
+    Attributes
+    ----------
+    program : Program
+    nodes : array of int64, shape (k, NODE_WIDTH)
+        For each step.
+    parts : array of int64, shape (k, 5)
+        What :func:`parts_of` gives for each step.
+    empty, of_values : int
+        Addresses of :func:`_empty`, or 0, and of :func:`_values_address`.
+    rows : Rows
+    samples : Samples
+    masks : array of bool, shape (masks, b, n)
+    scratch : Scratch
+    per_tile : int
+    """
+
+    program: Program
+    nodes: np.ndarray
+    parts: np.ndarray
+    empty: int
+    of_values: int
+    rows: Rows
+    samples: Samples
+    masks: np.ndarray
+    scratch: Scratch
+    per_tile: int
+
+
+_INT = types.int64
+WALK = Record(
+    types.NamedTuple(
+        (
+            *(PROGRAM, INTEGER_ROWS, INTEGER_ROWS, _INT, _INT),
+            types.NamedTuple((TWO, INTEGERS, TWO, TWO, TWO, ONE, TWO), Rows),
+            types.NamedTuple((THREE, INTEGERS, TWO, ONE, THREE, THREE, ONE), Samples),
+            types.Array(types.bool_, 3, "C"),
+            types.NamedTuple((THREE, THREE, TWO, TWO, TWO), Scratch),
+            _INT,
+        ),
+        Walk,
+    )
+)
+STEP_PART = (WALK, *6 * [types.intp])
+_SUMS = {"contract", "reassoc", "arcp", "nsz"}
+
+
+@inner(fastmath=_SUMS)
+def row_sum(row, n):
+    """Sum of the first ``n`` numbers."""
+    total = 0.0
+    for j in range(n):
+        total += row[j]
+    return total
+
+
+@inner(fastmath=_SUMS)
+def row_product(row, other, n):
+    """Inner product of the first ``n`` numbers."""
+    total = 0.0
+    for j in range(n):
+        total += row[j] * other[j]
+    return total
+
+
 @inner
-def _forward(program, nodes, evaluate, rows, i, count, tile, scratch):
-    """The weights after each step, in ``scratch.tape``."""
-    zero = -math.inf if program.log else 0.0
-    n, offset, steps, tape = tile.count * PANEL, tile.first * PANEL, program.steps, scratch.tape
-    for k in range(steps.shape[0]):
-        step, kind = steps[k], steps[k, STEP]
-        if kind == DISTANCE:
-            measure(program, step, rows.queries, i, count, tile, scratch.squared[k], scratch.work[0])
-            for r in range(count):
-                row, squared = tape[k, r], scratch.squared[k, r]
-                for j in range(n):
-                    row[j] = squared[j]
-            weigh(program, step, rows.data, i, count, tile, tape[k])
-            if program.log and not step[EXTRA]:
-                to_logarithms(count, n, tape[k])
-            continue
-        if kind <= CONSTANT:
-            alone = Program(steps[k : k + 1], program.columns, program.numbers, program.log, 1)
-            call(
-                evaluate,
-                alone,
-                rows.queries,
-                rows.ids,
-                rows.data,
-                i,
-                count,
-                tile,
-                tape[k : k + 1],
-                scratch.work[0],
-            )
-            continue
-        for r in range(count):
-            row, a = tape[k, r], tape[nodes[k, LEFT], r]
-            b = tape[nodes[k, RIGHT], r]
-            if kind == ADD:
-                for j in range(n):
-                    if program.log:
+def _tile(walk, first, count, size):
+    samples = walk.samples
+    return Tile(samples.panels, first, count, size, samples.ids, samples.data, walk.masks)
+
+
+@inner
+def _empty(walk, k, i, rows, first, count, size):
+    return int(is_empty(whole(walk.program), walk.rows.queries, i, rows, _tile(walk, first, count, size)))
+
+
+# -- weights -----------------------------------------------------------------------------------------------------------
+
+
+@inner
+def _weigh_leaf(walk, k, i, rows, first, count, size):
+    program, queries, scratch = walk.program, walk.rows, walk.scratch
+    return call(
+        program.steps[k, RUN],
+        whole(program),
+        program.steps[k],
+        queries.queries,
+        queries.ids,
+        queries.data,
+        i,
+        rows,
+        _tile(walk, first, count, size),
+        scratch.tape,
+        k,
+        scratch.work[SPARE],
+    )
+
+
+@lru_cache
+def _distance_address(convert: bool) -> int:
+    """The same for a distance, which keeps the squares; ``convert``: its profile gives weights among logarithms."""
+
+    @inner
+    def weigh_distance(walk, k, i, rows, first, count, size):
+        program, tile, scratch = whole(walk.program), _tile(walk, first, count, size), walk.scratch
+        step, squared, weights = program.steps[k], scratch.squared[k], scratch.tape[k]
+        measure(program, step, walk.rows.queries, i, rows, tile, squared, scratch.work[SPARE])
+        for r in range(rows):
+            for j in range(count * PANEL):
+                weights[r, j] = squared[r, j]
+        weigh(program, step, walk.rows.data, i, rows, tile, weights)
+        if convert:
+            to_logarithms(rows, count * PANEL, weights)
+        return 0
+
+    return address(weigh_distance, *STEP_PART)
+
+
+@lru_cache
+def _weigh_address(kind: int, log: bool) -> int:
+    """Address of the part that fills ``scratch.tape[k]`` with the weights after a step, for some queries."""
+    if kind <= CONSTANT:
+        return address(_weigh_leaf, *STEP_PART)
+    zero = -math.inf if log else 0.0
+    plus, times, hollow = kind == ADD, kind == MULTIPLY, kind == HOLLOW
+
+    @inner
+    def combine(walk, k, i, rows, first, count, size):
+        tape, left, right = walk.scratch.tape, walk.nodes[k, LEFT], walk.nodes[k, RIGHT]
+        offset = first * PANEL
+        for r in range(rows):
+            row, a = tape[k, r], tape[left, r]
+            if plus or times:
+                b = tape[right, r]
+                for j in range(count * PANEL):
+                    if times:
+                        row[j] = a[j] + b[j] if log else a[j] * b[j]
+                    elif log:
                         high, low = max(a[j], b[j]), min(a[j], b[j])
                         both = high + log1p(exp_negative(low - high))
                         row[j] = both if high > -math.inf else high
                     else:
                         row[j] = a[j] + b[j]
-            elif kind == MULTIPLY:
-                for j in range(n):
-                    row[j] = a[j] + b[j] if program.log else a[j] * b[j]
-            elif kind == HOLLOW:
-                for j in range(tile.size):
-                    row[j] = zero if tile.ids[offset + j] == rows.ids[i + r] else a[j]
+            elif hollow:
+                ids, own = walk.samples.ids, walk.rows.ids[i + r]
+                for j in range(size):
+                    row[j] = zero if ids[offset + j] == own else a[j]
             else:
-                mask = tile.masks[step[EXTRA], i + r]
-                for j in range(tile.size):
+                mask = walk.masks[walk.program.steps[k, EXTRA], i + r]
+                for j in range(size):
                     row[j] = a[j] if mask[offset + j] else zero
+        return 0
+
+    return address(combine, *STEP_PART)
 
 
-@inner
-def _shares(log, weights, cofactor, out, n):
-    """Weights times cofactors, out of logarithms if they are."""
-    if log:
-        for j in range(n):
-            out[j] = min(weights[j] + cofactor[j], MOST)
-        for j in range(n):
-            out[j] = exp(out[j])
-    else:
-        for j in range(n):
-            out[j] = weights[j] * cofactor[j]
+# -- and back ----------------------------------------------------------------------------------------------------------
 
 
-@inner
-def _values(program, rows, i, r, tile, multiplicity, values, scratch, sample_sums):
-    """Derivatives by the values and multiplicities.
+@lru_cache
+def _values_address(log: bool, copies: bool) -> int:
+    """Address of the part that adds the derivatives by the values and multiplicities of the samples.
 
     Leaves in the scratch c'(v - y), the derivatives by the logarithms of the weights, and the last step's cofactor.
     """
-    p, last, n, offset = values.shape[1], program.steps.shape[0] - 1, tile.count * PANEL, tile.first * PANEL
-    weights, cofactor = scratch.tape[last, r], scratch.cofactors[last]
-    error, share, by_copies = scratch.work[0], scratch.work[1], scratch.work[2]
-    copies = multiplicity[offset : offset + n] if multiplicity.size else multiplicity  # or their logarithms
-    log_sum = rows.log_sums[i + r]
-    inverse = min(math.exp(min(-log_sum, MOST)), LARGEST)
-    for j in range(n):
-        error[j] = 0.0
-    for t in range(tile.count):
-        some = error[t * PANEL : (t + 1) * PANEL]
-        for c in range(p):
-            slope, middle, v = rows.cotangent[i + r, c], rows.means[i + r, c], values[tile.first + t, c]
-            for j in range(PANEL):
-                some[j] += slope * (v[j] - middle)
-    # loops of few arrays each: those are the ones that the compiler turns into vectors
-    for j in range(n):
-        cofactor[j] = -log_sum if program.log else inverse
-    _shares(program.log, weights, cofactor, by_copies, n)
-    if copies.size == 0:
+    zero = -math.inf if log else 0.0
+
+    @inner
+    def of_values(walk, k, i, r, first, count, size):
+        scratch, rows, samples = walk.scratch, walk.rows, walk.samples
+        n, offset, p = count * PANEL, first * PANEL, rows.means.shape[1]
+        weights, cofactor, work = scratch.tape[k, r], scratch.cofactors[k], scratch.work
+        error, by_log, share = work[ERROR], work[BY_LOG], work[SPARE]
+        cotangent, means = rows.cotangent[i + r], rows.means[i + r]
+        values, sums = samples.values, samples.sums
+        log_sum = rows.log_sums[i + r]
+        start = -log_sum if log else min(math.exp(min(-log_sum, MOST)), LARGEST)
         for j in range(n):
-            share[j] = by_copies[j]
-    else:
-        if program.log:
+            error[j] = 0.0
+        for t in range(count):
+            for c in range(p):
+                slope, middle, v = cotangent[c], means[c], values[first + t, c]
+                for j in range(PANEL):
+                    error[t * PANEL + j] += slope * (v[j] - middle)
+        # loops of few arrays each: those are the ones that the compiler turns into vectors
+        for j in range(n):
+            cofactor[j] = start
+            share[j] = exp(min(weights[j] + start, MOST)) if log else weights[j] * start
+        for j in range(size, n):
+            error[j] = share[j] = 0.0
+            cofactor[j] = zero
+        for t in range(count):
+            mine = sums[first + t, p]
+            for j in range(PANEL):
+                by_log[t * PANEL + j] = share[t * PANEL + j] * error[t * PANEL + j]
+                mine[j] += by_log[t * PANEL + j]
+        if copies:
+            multiplicity = samples.multiplicity
+            for j in range(size):
+                number = multiplicity[offset + j]
+                cofactor[j] = cofactor[j] + number if log else cofactor[j] * number
+            for j in range(size):
+                share[j] = exp(min(weights[j] + cofactor[j], MOST)) if log else weights[j] * cofactor[j]
+                by_log[j] = share[j] * error[j]
+        for t in range(count):
+            for c in range(p):
+                slope, mine = cotangent[c], sums[first + t, c]
+                for j in range(PANEL):
+                    mine[j] += share[t * PANEL + j] * slope
+        return 0
+
+    return address(of_values, *STEP_PART)
+
+
+@lru_cache
+def _share_address(kind: int, log: bool) -> int:
+    """Address of the part that gives the operands of a step their cofactors, from the step's own."""
+    zero = -math.inf if log else 0.0
+    plus, times, hollow = kind == ADD, kind == MULTIPLY, kind == HOLLOW
+
+    @inner
+    def share_out(walk, k, i, r, first, count, size):
+        tape, cofactors, left, right = (
+            walk.scratch.tape,
+            walk.scratch.cofactors,
+            walk.nodes[k, LEFT],
+            walk.nodes[k, RIGHT],
+        )
+        own, a, n = cofactors[k], cofactors[left], count * PANEL
+        offset = first * PANEL
+        if plus:
+            b = cofactors[right]
             for j in range(n):
-                cofactor[j] += copies[j]
+                a[j] = b[j] = own[j]
+        elif times:
+            b, x, y = cofactors[right], tape[left, r], tape[right, r]
+            for j in range(n):
+                if log:
+                    a[j], b[j] = own[j] + y[j], own[j] + x[j]
+                else:
+                    a[j], b[j] = own[j] * y[j], own[j] * x[j]
         else:
-            for j in range(n):
-                cofactor[j] *= copies[j]
-        _shares(program.log, weights, cofactor, share, n)
-    whole = scratch.work[4]
-    for j in range(n):
-        by_copies[j] *= error[j]
-    for j in range(n):
-        whole[j] = share[j] * error[j]
-    for j in range(tile.size, n):
-        error[j] = share[j] = by_copies[j] = whole[j] = 0.0
-        cofactor[j] = -math.inf if program.log else 0.0
-    for t in range(tile.count):
-        mine, some = sample_sums[tile.first + t, p], by_copies[t * PANEL : (t + 1) * PANEL]
-        for j in range(PANEL):
-            mine[j] += some[j]
-        some = share[t * PANEL : (t + 1) * PANEL]
-        for c in range(p):
-            slope, mine = rows.cotangent[i + r, c], sample_sums[tile.first + t, c]
-            for j in range(PANEL):
-                mine[j] += some[j] * slope
-
-
-@inner
-def _share_out(program, nodes, k, rows, i, r, tile, scratch):
-    """From the cofactor of a step to those of its operands."""
-    kind, own = program.steps[k, STEP], scratch.cofactors[k]
-    zero = -math.inf if program.log else 0.0
-    n, offset = tile.count * PANEL, tile.first * PANEL
-    left, right = nodes[k, LEFT], nodes[k, RIGHT]
-    a, b = scratch.cofactors[left], scratch.cofactors[right]
-    if kind == ADD:
-        for j in range(n):
-            a[j] = b[j] = own[j]
-    elif kind == MULTIPLY:
-        first, second = scratch.tape[left, r], scratch.tape[right, r]
-        for j in range(n):
-            if program.log:
-                a[j], b[j] = own[j] + second[j], own[j] + first[j]
+            for j in range(size, n):
+                a[j] = own[j]
+            if hollow:
+                ids, query = walk.samples.ids, walk.rows.ids[i + r]
+                for j in range(size):
+                    a[j] = zero if ids[offset + j] == query else own[j]
             else:
-                a[j], b[j] = own[j] * second[j], own[j] * first[j]
-    else:
-        for j in range(n):
-            a[j] = own[j]
-        if kind == HOLLOW:
-            for j in range(tile.size):
-                a[j] = zero if tile.ids[offset + j] == rows.ids[i + r] else own[j]
-        else:
-            mask = tile.masks[program.steps[k, EXTRA], i + r]
-            for j in range(tile.size):
-                a[j] = own[j] if mask[offset + j] else zero
+                mask = walk.masks[walk.program.steps[k, EXTRA], i + r]
+                for j in range(size):
+                    a[j] = own[j] if mask[offset + j] else zero
+        return 0
+
+    return address(share_out, *STEP_PART)
 
 
-@inner
-def _of_distance(program, nodes, k, rows, i, r, tile, scratch, b, sample_sums, numbers):
-    """Back through a profile and a distance; ``b`` holds the derivatives by the weight, or by its logarithm."""
-    step, node = program.steps[k], nodes[k]
-    n, offset, start = tile.count * PANEL, tile.first * PANEL, step[NUMBER_START]
-    squared, s, slope = scratch.squared[k, r], scratch.work[1], scratch.work[2]
-    width = program.numbers[start + 1]
-    if step[QUERY_SLOT] >= 0:
-        width *= rows.data[step[QUERY_SLOT], i + r]
-    inverse = 1.0 / width
-    for j in range(n):
-        s[j] = squared[j] * inverse
-    if step[SAMPLE_SLOT] >= 0:
-        widths = tile.data[step[SAMPLE_SLOT], offset : offset + tile.size]
-        for j in range(tile.size):
-            s[j] /= widths[j]
-    for j in range(n):
-        # at distance 0 no derivative of a distance is looked at
-        some = (b[j] != 0.0) & (s[j] > 0.0) & (s[j] < math.inf) & (squared[j] < math.inf)
-        b[j] = b[j] if some else 0.0
-        s[j] = s[j] if some else 1.0
-        squared[j] = squared[j] if some else 1.0
-    call(node[SLOPE], s, n, program.numbers[start], slope)
-    for j in range(n):
-        b[j] *= slope[j]
-        slope[j] = b[j] * s[j]
-    if node[PLACE] >= 0 and node[BY_COLUMN] == 0:
-        numbers[node[PLACE]] += row_sum(slope, n)
-    if node[QUERY_WIDTH] >= 0:
-        rows.sums[i + r, node[QUERY_WIDTH]] += row_sum(slope, n)
-    if node[SAMPLE_WIDTH] >= 0:
-        for t in range(tile.count):
-            mine, some = sample_sums[tile.first + t, node[SAMPLE_WIDTH]], slope[t * PANEL : (t + 1) * PANEL]
-            for j in range(PANEL):
-                mine[j] += some[j]
-    if node[PULL] == 0:
-        return
-    for j in range(n):
-        b[j] *= inverse
-    if step[SAMPLE_SLOT] >= 0:
-        widths = tile.data[step[SAMPLE_SLOT], offset : offset + tile.size]
-        for j in range(tile.size):
-            b[j] /= widths[j]
-    first, count = step[COLUMN_START], step[COLUMN_COUNT]
-    number = start + 2 + count
-    call(
-        node[PULL],
-        rows.queries,
-        i + r,
-        tile.panels,
-        tile.first,
-        tile.count,
-        program.columns[first : first + count],
-        program.numbers[start + 2 : number],
-        program.numbers[number : number + step[PARAMETER_COUNT]],
-        squared,
-        b,
-        scratch.pull,
-        rows.sums[i + r],
-        node[QUERY_PLACE],
-        sample_sums,
-        node[SAMPLE_PLACE],
-        numbers,
-        node[PLACE] if node[BY_COLUMN] == 1 else -1,
-    )
+@lru_cache
+def _owed_address(log: bool, logarithm: bool, whole: bool) -> int:
+    """Address of the part that makes ``OWED`` of a leaf's cofactor.
+
+    That is by the logarithm of the leaf's weight if it gives that, or else by the weight.
+    """
+
+    @inner
+    def owed(walk, k, i, r, first, count, size):
+        work, n = walk.scratch.work, count * PANEL
+        error, out = work[BY_LOG if whole else ERROR], work[OWED]
+        weights, cofactor = walk.scratch.tape[k, r], walk.scratch.cofactors[k]
+        for j in range(n):
+            if whole:
+                out[j] = error[j]
+            elif logarithm:
+                out[j] = exp(min(weights[j] + cofactor[j], MOST)) * error[j]
+            elif log:
+                out[j] = exp(min(cofactor[j], MOST)) * error[j]
+            else:
+                out[j] = cofactor[j] * error[j]
+        return 0
+
+    return address(owed, *STEP_PART)
 
 
-@inner
-def _of_leaf(program, nodes, k, rows, i, r, tile, scratch, sample_sums, numbers):
-    """Back through a leaf."""
-    step, node = program.steps[k], nodes[k]
-    kind, place = step[STEP], node[PLACE]
-    n, start = tile.count * PANEL, step[NUMBER_START]
-    columns = program.columns[step[COLUMN_START] : step[COLUMN_START] + step[COLUMN_COUNT]]
-    error, cofactor, weights = scratch.work[0], scratch.cofactors[k], scratch.tape[k, r]
-    b = scratch.work[3]
-    # by the logarithm of the leaf's weight where it gives that
-    logarithm = kind in (DOT, VON_MISES, OFFSETS) or (kind == DISTANCE and step[EXTRA] & 1)
-    if node[WHOLE] == 1:
-        whole = scratch.work[4]
-        for j in range(n):
-            b[j] = whole[j]
-    elif logarithm:
-        _shares(True, weights, cofactor, b, n)
-    elif program.log:
-        for j in range(n):
-            b[j] = exp(min(cofactor[j], MOST))
-    else:
-        for j in range(n):
-            b[j] = cofactor[j]
-    if node[WHOLE] == 0:
-        for j in range(n):
-            b[j] *= error[j]
-    if kind == DISTANCE:
-        _of_distance(program, nodes, k, rows, i, r, tile, scratch, b, sample_sums, numbers)
-    elif kind == TABLE:
-        line = place + int(rows.queries[i + r, columns[0]]) * step[EXTRA]
-        for j in range(tile.size):
-            t = j // PANEL
-            numbers[line + int(tile.panels[tile.first + t, columns[0], j - t * PANEL])] += b[j]
-    elif kind == OFFSETS:
-        now = rows.queries[i + r, columns[0]]
-        for j in range(tile.size):
-            t = j // PANEL
-            offset = now - tile.panels[tile.first + t, columns[0], j - t * PANEL]
-            numbers[place + place_of_offset(step, program.numbers, offset)] += b[j]
-    else:
-        factor = program.numbers[start]
-        if place >= 0:
-            total = 0.0
+@lru_cache
+def _profile_address(by_sample: bool) -> int:
+    """Address of the part that goes back through a profile: from ``OWED`` to the derivatives by squared distances.
+
+    ``by_sample``: whether each sample has a bandwidth of its own.
+    """
+
+    @inner
+    def of_profile(walk, k, i, r, first, count, size):
+        steps, nodes, numbers, work = walk.program.steps, walk.nodes, walk.program.numbers, walk.scratch.work
+        n, offset, start = count * PANEL, first * PANEL, steps[k, NUMBER_START]
+        squared, b, s, slope = walk.scratch.squared[k, r], work[OWED], work[SPARE], work[OTHER]
+        width, slot = numbers[start + 1], steps[k, QUERY_SLOT]
+        if slot >= 0:
+            width *= walk.rows.data[slot, i + r]
+        inverse = 1.0 / width
+        if by_sample:
+            widths = walk.samples.data[steps[k, SAMPLE_SLOT]]
             for j in range(n):
-                total += b[j] * weights[j] if b[j] != 0.0 else 0.0
-            numbers[place] += total
-        if node[QUERY_PLACE] >= 0:
-            for c in range(columns.size):
-                at, total = rows.queries[i + r, columns[c]], 0.0
-                for t in range(tile.count):
-                    x, own = tile.panels[tile.first + t, columns[c]], b[t * PANEL : (t + 1) * PANEL]
-                    mine = sample_sums[tile.first + t, node[SAMPLE_PLACE] + c]
-                    if kind == DOT:
-                        for j in range(PANEL):
-                            mine[j] += own[j] * factor * at
-                        total += factor * row_product(own, x, PANEL)
-                    else:
-                        for j in range(PANEL):
-                            turn = own[j] * factor * math.sin(at - x[j])
-                            total -= turn
-                            mine[j] += turn
-                rows.sums[i + r, node[QUERY_PLACE] + c] += total
+                s[j] = squared[j] * inverse
+            for j in range(size):
+                s[j] /= widths[offset + j]
+        for j in range(n):
+            scaled = s[j] if by_sample else squared[j] * inverse
+            # at distance 0 no derivative of a distance is looked at
+            some = (b[j] != 0.0) & (scaled > 0.0) & (scaled < math.inf) & (squared[j] < math.inf)
+            b[j] = b[j] if some else 0.0
+            s[j] = scaled if some else 1.0
+            squared[j] = squared[j] if some else 1.0
+        call(walk.parts[k, SLOPE_AT], s, n, numbers[start], slope)
+        for j in range(n):
+            by_log = b[j] * slope[j]
+            slope[j], b[j] = by_log * s[j], by_log * inverse
+        total = row_sum(slope, n)
+        if nodes[k, PLACE] >= 0 and nodes[k, BY_COLUMN] == 0:
+            walk.samples.numbers[nodes[k, PLACE]] += total
+        if nodes[k, QUERY_WIDTH] >= 0:
+            walk.rows.sums[i + r, nodes[k, QUERY_WIDTH]] += total
+        if by_sample:
+            place = nodes[k, SAMPLE_WIDTH]
+            if place >= 0:
+                for t in range(count):
+                    mine = walk.samples.sums[first + t, place]
+                    for j in range(PANEL):
+                        mine[j] += slope[t * PANEL + j]
+            for j in range(size):
+                b[j] /= widths[offset + j]
+        return 0
+
+    return address(of_profile, *STEP_PART)
 
 
-@jit
-def walk_back(
-    program,
-    nodes,
-    evaluate,
-    rows,
-    panels,
-    ids,
-    sample_data,
-    masks,
-    multiplicity,
-    values,
-    per_tile,
-    sample_sums,
-    numbers,
-):
-    """Add a block of queries and the samples of a task to the sums of the gradient.
+@lru_cache
+def _leaf_address(kind: int) -> int:
+    """Address of the part that goes back through a leaf that looks at no distance."""
+    table, offsets, product = kind == TABLE, kind == OFFSETS, kind == DOT
 
-    Parameters
-    ----------
-    program : Program
-    nodes : array of int64, shape (k, NODE_WIDTH)
-        For each step.
-    evaluate : int
-        Address of :func:`locbook.engine.program.evaluate`.
-    rows : Rows
-    panels : array, shape (panels, d, PANEL)
-    ids : array of int64, shape (n,)
-    sample_data : array, shape (slots, n)
-    masks : array of bool, shape (masks, b, n)
-    multiplicity : array, shape (panels * PANEL,) or (0,)
-        Or its logarithm; all 1 where empty.
-    values : array, shape (panels, p, PANEL)
-    per_tile : int
-    sample_sums : array, shape (panels, s, PANEL)
-        First those by the values, then that by the multiplicity; updated.
-    numbers : array
-        Sums over queries and samples, updated.
-    """
-    size, steps = per_tile * PANEL, program.steps.shape[0]
-    scratch = Scratch(
-        np.zeros((steps, ROWS, size)),
-        np.zeros((steps, ROWS, size)),
-        np.zeros((steps, size)),
-        np.zeros((5, size)),
-        np.zeros((panels.shape[1] + 3, size)),
-    )
-    for first in range(0, panels.shape[0], per_tile):
-        count = min(per_tile, panels.shape[0] - first)
-        tile = Tile(
-            panels, first, count, min(count * PANEL, ids.size - first * PANEL), ids, sample_data, masks
-        )
-        for i in range(0, rows.ids.size, ROWS):
-            some = min(ROWS, rows.ids.size - i)
-            if is_empty(program, rows.queries, i, some, tile):
+    @inner
+    def of_leaf(walk, k, i, r, first, count, size):
+        steps, b, panels = walk.program.steps, walk.scratch.work[OWED], walk.samples.panels
+        columns, place = walk.program.columns[steps[k, COLUMN_START] :], walk.nodes[k, PLACE]
+        q, sums, numbers = walk.rows.queries[i + r], walk.samples.sums, walk.samples.numbers
+        if table:
+            line = place + int(q[columns[0]]) * steps[k, EXTRA]
+            for j in range(size):
+                numbers[line + int(panels[first + j // PANEL, columns[0], j % PANEL])] += b[j]
+        elif offsets:
+            step, known = steps[k], walk.program.numbers
+            for j in range(size):
+                offset = q[columns[0]] - panels[first + j // PANEL, columns[0], j % PANEL]
+                numbers[place + place_of_offset(step, known, offset)] += b[j]
+        else:
+            factor = walk.program.numbers[steps[k, NUMBER_START]]
+            if place >= 0:
+                weights, total = walk.scratch.tape[k, r], 0.0
+                for j in range(count * PANEL):
+                    total += b[j] * weights[j] if b[j] != 0.0 else 0.0
+                numbers[place] += total
+            if walk.nodes[k, QUERY_PLACE] >= 0:
+                for c in range(steps[k, COLUMN_COUNT]):
+                    at, total = q[columns[c]], 0.0
+                    for t in range(count):
+                        x, own = panels[first + t, columns[c]], b[t * PANEL : (t + 1) * PANEL]
+                        mine = sums[first + t, walk.nodes[k, SAMPLE_PLACE] + c]
+                        if product:
+                            for j in range(PANEL):
+                                mine[j] += own[j] * factor * at
+                            total += factor * row_product(own, x, PANEL)
+                        else:
+                            for j in range(PANEL):
+                                turn = own[j] * factor * math.sin(at - x[j])
+                                total -= turn
+                                mine[j] += turn
+                    walk.rows.sums[i + r, walk.nodes[k, QUERY_PLACE] + c] += total
+        return 0
+
+    return address(of_leaf, *STEP_PART)
+
+
+# -- the loop ----------------------------------------------------------------------------------------------------------
+
+
+def parts_of(step: np.ndarray, node: np.ndarray, log: bool, pull: int, slope: int) -> list[int]:
+    """The parts of a step, a line of ``Walk.parts``: weigh; on the way back share out, or owe, leaf and pull; slope."""
+    kind, whole = int(step[STEP]), bool(node[WHOLE])
+    distance = kind == DISTANCE
+    weigh = _distance_address(log and not step[EXTRA]) if distance else _weigh_address(kind, log)
+    parts = [weigh, 0, 0, 0, slope]
+    if kind > CONSTANT:
+        parts[1] = 0 if whole else _share_address(kind, log)
+    elif node[SLOPE] or node[[QUERY_PLACE, PLACE]].max() >= 0:
+        logarithm = kind in (DOT, VON_MISES, OFFSETS) or (distance and step[EXTRA] & 1)
+        parts[1] = _owed_address(log, bool(logarithm and not whole), whole)
+        parts[2] = _profile_address(bool(step[SAMPLE_SLOT] >= 0)) if distance else _leaf_address(kind)
+        parts[3] = pull
+    return parts
+
+
+def addresses(program: Program, copies: bool) -> dict[str, int]:
+    """The parts that :class:`Walk` names; ``copies``: whether there are multiplicities."""
+    return {
+        "empty": address(_empty, *STEP_PART) if program.steps[:, NECESSARY].any() else 0,
+        "of_values": _values_address(program.log, copies),
+    }
+
+
+@inner
+def _walk_back(walk):
+    parts, steps, log_sums = walk.parts, walk.parts.shape[0], walk.rows.log_sums
+    panels, per_tile, queries = walk.samples.panels.shape[0], walk.per_tile, walk.rows.ids.size
+    for first in range(0, panels, per_tile):
+        count = min(per_tile, panels - first)
+        size = min(count * PANEL, walk.samples.ids.size - first * PANEL)
+        for i in range(0, queries, ROWS):
+            rows = min(ROWS, queries - i)
+            if walk.empty and call(walk.empty, walk, 0, i, rows, first, count, size):
                 continue
-            _forward(program, nodes, evaluate, rows, i, some, tile, scratch)
-            for r in range(some):
-                if rows.log_sums[i + r] == math.inf:
+            for k in range(steps):
+                call(parts[k, 0], walk, k, i, rows, first, count, size)
+            for r in range(rows):
+                if log_sums[i + r] == math.inf:
                     continue
-                _values(program, rows, i, r, tile, multiplicity, values, scratch, sample_sums)
+                call(walk.of_values, walk, steps - 1, i, r, first, count, size)
                 for k in range(steps - 1, -1, -1):
-                    if program.steps[k, STEP] > CONSTANT:
-                        if nodes[k, WHOLE] == 0:
-                            _share_out(program, nodes, k, rows, i, r, tile, scratch)
-                    elif nodes[k, QUERY_PLACE] >= 0 or nodes[k, SLOPE] != 0 or nodes[k, PLACE] >= 0:
-                        _of_leaf(program, nodes, k, rows, i, r, tile, scratch, sample_sums, numbers)
+                    for part in range(1, SLOPE_AT):
+                        if parts[k, part]:
+                            call(parts[k, part], walk, k, i, r, first, count, size)
+    return 0
 
 
-@jit
-def pull_pairs(pull, queries, panels, columns, scale, parameters, squared, b, query_sums, sample_sums):
-    """Back through one distance for each query: to the sample at its place in the panels.
-
-    ``squared`` and ``b`` are the squared distances and the derivatives by them, shape (m,), 0 where there is none.
-    """
-    work = np.zeros((panels.shape[1] + 3, PANEL))
-    ones, own = np.ones(PANEL), np.zeros(PANEL)
-    for i in range(b.size):
-        if b[i] == 0.0:
-            continue
-        t, j = i // PANEL, i % PANEL
-        ones[j], own[j] = squared[i], b[i]
-        call(
-            *(pull, queries, i, panels, t, 1, columns, scale, parameters, ones, own, work, query_sums[i]),
-            *(0, sample_sums, 0, own, -1),
-        )
-        ones[j], own[j] = 1.0, 0.0
+def walk_back(walk: Walk) -> None:
+    """Add a block of queries and the samples of a task to the sums of the gradient."""
+    run(address(_walk_back, WALK), WALK, walk)

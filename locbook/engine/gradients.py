@@ -32,12 +32,11 @@ from .driver import TILE, contiguous, multiplicities, slices
 from .fused_backward import Sums, fused_vjp
 from .leaf import is_limit
 from .panels import PANEL, pack, unpack
-from .parts import address
 from .plan import Plan, make_plan
 from .pool import run_tasks
 from .problem import Problem
 from .reductions import fallback_kernel, mean
-from .slopes import SMOOTH, pull_address, slope_address, user_slope_address
+from .slopes import SMOOTH, pull_address, pull_pairs, slope_address, user_slope_address
 from .sweep import SUM
 from .vectors import whole_rows
 
@@ -167,7 +166,9 @@ def _through_program(
     """The derivatives of any kernel, by the program; ``log_sums`` are inf for queries without a neighbour."""
     (m, d), width = problem.queries.shape, values.shape[1]
     plan, leaves, places, nodes = planned(problem, width, wrt)
-    of_queries, of_samples, numbers = _run(problem, plan, nodes, places, values, cotangent, means, log_sums)
+    of_queries, of_samples, numbers = _run(
+        problem, plan, leaves, nodes, places, values, cotangent, means, log_sums
+    )
     queries, samples = np.zeros((m, d)), np.zeros((len(problem.samples), d))
     kernel = []
     for leaf, k in leaves:
@@ -322,19 +323,34 @@ def _make_room(leaf: Kernel, node: np.ndarray, places: Places, size: int) -> Non
 
 
 def _differentiate(leaf: base.RadialKernel, node: np.ndarray, *, coordinates: bool) -> None:
-    """Addresses of the slope of a leaf's profile, and of the pull of its distance where that is needed."""
+    """Say whether the slope of a leaf's profile is needed, and the pull of its distance."""
     if coordinates or node[g.BY_COLUMN] == 1:
-        code = MATRIX if np.ndim(leaf.ruler) == 2 else leaf.metric.code
+        code = _metric_code(leaf)
         if code not in SMOOTH:
             raise ValueError(
                 f"metric {leaf.metric!r} has no derivative by queries and samples; leave both out of wrt"
             )
-        node[g.PULL] = pull_address(code)
-    if node[g.PULL] or node[[g.PLACE, g.QUERY_WIDTH, g.SAMPLE_WIDTH]].max() >= 0:
-        if leaf.named is not None:
-            node[g.SLOPE] = slope_address(leaf.named.code)
-        else:
-            node[g.SLOPE] = user_slope_address(leaf.profile if leaf.profile is not None else leaf.log_profile)
+        node[g.PULL] = 1
+    node[g.SLOPE] = node[g.PULL] or node[[g.PLACE, g.QUERY_WIDTH, g.SAMPLE_WIDTH]].max() >= 0
+
+
+def _metric_code(leaf: base.RadialKernel) -> int:
+    return MATRIX if np.ndim(leaf.ruler) == 2 else leaf.metric.code
+
+
+def _parts(plan: Plan, leaves: list[tuple[Kernel, int]], nodes: np.ndarray) -> np.ndarray:
+    """The addresses of the parts of each step."""
+    slopes, pulls = np.zeros((2, len(nodes)), dtype=np.int64)
+    for leaf, k in leaves:
+        if nodes[k, g.PULL]:
+            moves, by_column = bool(nodes[k, g.QUERY_PLACE] >= 0), bool(nodes[k, g.BY_COLUMN])
+            pulls[k] = pull_address(_metric_code(leaf), moves, by_column)
+        if nodes[k, g.SLOPE] and leaf.named is not None:
+            slopes[k] = slope_address(leaf.named.code)
+        elif nodes[k, g.SLOPE]:
+            slopes[k] = user_slope_address(leaf.profile if leaf.profile is not None else leaf.log_profile)
+    steps = zip(plan.program.steps, nodes, pulls, slopes, strict=True)
+    return np.array([g.parts_of(step, node, plan.program.log, *rest) for step, node, *rest in steps])
 
 
 def follows_neighbors(plan: Plan, k: int) -> bool:
@@ -360,13 +376,18 @@ def through_bandwidth(
     ) ** 2
     points, target = (problem.queries, queries) if by_query else (problem.samples, samples)
     panels = pack(problem.samples[np.maximum(rows, 0)], np.float64)
-    numbers = plan.program.numbers[step[p.NUMBER_START] + 2 :]
     here, there = np.zeros((len(rows), len(columns))), np.zeros((len(panels), len(columns), PANEL))
-    g.pull_pairs(
-        *(int(node[g.PULL]), contiguous(points), panels, columns, numbers[: len(columns)]),
-        *(numbers[len(columns) :][: step[p.PARAMETER_COUNT]], squared),
-        *(np.where(rows >= 0, -widths / squared, 0.0), here, there),
-    )
+    alone, own = plan.program._replace(steps=plan.program.steps[k : k + 1]), node[None].copy()
+    own[0, [g.QUERY_PLACE, g.SAMPLE_PLACE]] = 0
+    one, two, three = (np.zeros(axes * (0,)) for axes in (1, 2, 3))  # what no pull looks at
+    ids = np.zeros(0, dtype=np.int64)
+    walk = g.Walk(
+        program=alone, nodes=own, parts=own, empty=0, of_values=0, per_tile=1,
+        rows=g.Rows(contiguous(points), ids, two, two, two, one, here),
+        samples=g.Samples(panels, ids, two, one, three, there, one),
+        masks=three.astype(np.bool_), scratch=g.make_scratch(1, len(columns), 1),
+    )  # fmt: skip
+    pull_pairs(walk, _metric_code(leaf), squared, np.where(rows >= 0, -widths / squared, 0.0))
     target[:, columns] += here
     chosen = np.flatnonzero(rows >= 0)
     np.add.at(samples, (rows[chosen, None], columns), unpack(there, len(rows))[chosen])
@@ -401,23 +422,10 @@ def of_parameter(leaf: Kernel, widths: np.ndarray | None, numbers: np.ndarray | 
 # -- the run -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Samples:
-    """The samples of a task, packed, and their sums."""
-
-    columns: slice
-    panels: np.ndarray
-    ids: np.ndarray
-    data: np.ndarray
-    multiplicity: np.ndarray
-    values: np.ndarray
-    sums: np.ndarray
-    numbers: np.ndarray
-
-
 def _run(
     problem: Problem,
     plan: Plan,
+    leaves: list[tuple[Kernel, int]],
     nodes: np.ndarray,
     places: Places,
     values: np.ndarray,
@@ -434,20 +442,20 @@ def _run(
     per_tile = int(np.clip(TILE // (PANEL * max(d, values.shape[1], 1)), 1, MOST_PANELS))
     copies, unit = multiplicities(SUM, problem, plan)
 
-    def packed(columns: slice) -> _Samples:
+    def packed(columns: slice) -> g.Samples:
         x = pack(problem.samples[columns], np.float64)
-        return _Samples(
-            columns,
-            x,
-            np.arange(columns.start, columns.stop),
-            contiguous(plan.sample_data[:, columns]),
-            pack(copies[columns, None], np.float64).ravel() if copies.size else copies,
-            pack(values[columns], np.float64, fill=0.0),
-            np.zeros((len(x), places.samples, PANEL)),
-            np.zeros(places.numbers),
+        return g.Samples(
+            panels=x,
+            ids=np.arange(columns.start, columns.stop),
+            data=contiguous(plan.sample_data[:, columns]),
+            multiplicity=pack(copies[columns, None], np.float64).ravel() if copies.size else copies,
+            values=pack(values[columns], np.float64, fill=0.0),
+            sums=np.zeros((len(x), places.samples, PANEL)),
+            numbers=np.zeros(places.numbers),
         )
 
-    evaluate = address(p.evaluate, *p.EVALUATE_PART)
+    fixed = {"program": plan.program, "nodes": nodes, "parts": _parts(plan, leaves, nodes)}
+    fixed |= g.addresses(plan.program, copies.size > 0)
 
     def passing(block: slice) -> g.Rows:
         """A block of queries; the sums are the task's."""
@@ -458,36 +466,36 @@ def _run(
             contiguous(plan.query_data[:, block]),
             contiguous(cotangent[block]),
             contiguous(means[block]),
-            totals,
+            contiguous(totals),
             np.zeros((0, 0)),
         )
 
-    def walk(some: _Samples, rows: g.Rows, seen: list[np.ndarray]) -> np.ndarray:
+    def walk(samples: g.Samples, rows: g.Rows, seen: list[np.ndarray]) -> np.ndarray:
         rows = rows._replace(sums=np.zeros((len(rows.ids), places.queries)))
-        masks = np.zeros((len(seen), len(rows.ids), len(some.ids)), dtype=np.bool_)
+        masks = np.zeros((len(seen), len(rows.ids), len(samples.ids)), dtype=np.bool_)
         for k, mask in enumerate(seen):
             masks[k, : mask.shape[0], : mask.shape[1]] = mask
-        g.walk_back(
-            *(plan.program, nodes, evaluate, rows, some.panels, some.ids, some.data, masks),
-            *(some.multiplicity, some.values, min(per_tile, len(some.panels)), some.sums, some.numbers),
-        )
+        each = min(per_tile, len(samples.panels))
+        scratch = g.make_scratch(len(nodes), d, each)
+        g.walk_back(g.Walk(**fixed, rows=rows, samples=samples, masks=masks, scratch=scratch, per_tile=each))
         return rows.sums
 
     groups = problem.groups
     if groups is None:
         of_queries = np.zeros((m, places.queries))
-        dealt = [packed(columns) for columns in slices(n, of_task)]
+        parts = slices(n, of_task)
+        dealt = [packed(columns) for columns in parts]
         for block in slices(m, BLOCK):
             rows = passing(block)
 
-            def task(some: _Samples, rows: g.Rows = rows, block: slice = block) -> np.ndarray:
-                return walk(some, rows, [mask[block, some.columns] for mask in plan.masks])
+            def task(k: int, rows: g.Rows = rows, block: slice = block) -> np.ndarray:
+                return walk(dealt[k], rows, [mask[block, parts[k]] for mask in plan.masks])
 
-            for part in run_tasks(task, dealt):
+            for part in run_tasks(task, range(len(dealt))):
                 of_queries[block] += part
     else:
 
-        def one(k: int) -> tuple[_Samples, np.ndarray]:
+        def one(k: int) -> tuple[g.Samples, np.ndarray]:
             """One of the problems."""
             some = packed(slice(k * groups.samples, (k + 1) * groups.samples))
             rows = passing(slice(k * groups.queries, (k + 1) * groups.queries))

@@ -16,46 +16,35 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, types
 
 from ..kernels import metrics, profiles
+from .backward import (
+    BY_COLUMN,
+    OWED,
+    PLACE,
+    QUERY_PLACE,
+    SAMPLE_PLACE,
+    STEP_PART,
+    WALK,
+    Walk,
+    row_sum,
+)
 from .panels import PANEL
-from .parts import INTEGERS, ONE, THREE, TWO, address, inner
+from .parts import ONE, address, call, inner
+from .program import COLUMN_COUNT, COLUMN_START, NUMBER_START
+from .records import Record, run
 from .user import scalar_function
 
-#: Arguments of a slope and of a pull.
+#: Arguments of a slope.
 SLOPE_PART = (ONE, types.intp, types.float64, ONE)
-PULL_PART = (
-    *(TWO, types.intp, THREE, types.intp, types.intp, INTEGERS, ONE, ONE, ONE, ONE, TWO),
-    *(ONE, types.int64, THREE, types.int64, ONE, types.int64),
-)
 #: Metrics that have a derivative.
 SMOOTH = tuple(set(range(metrics.USER)) - {metrics.HAMMING})
 #: Step of the central difference of a user's profile, relative to max(u, 1).
 STEP = 6e-6
-
-_SUMS = {"contract", "reassoc", "arcp", "nsz"}
-
-
-@inner(fastmath=_SUMS)
-def row_sum(row, n):
-    """Sum of the first ``n`` numbers."""
-    total = 0.0
-    for j in range(n):
-        total += row[j]
-    return total
-
-
-@inner(fastmath=_SUMS)
-def row_product(row, other, n):
-    """Inner product of the first ``n`` numbers."""
-    total = 0.0
-    for j in range(n):
-        total += row[j] * other[j]
-    return total
 
 
 # -- profiles ----------------------------------------------------------------------------------------------------------
@@ -122,76 +111,73 @@ def user_slope_address(function: Callable) -> int:
 
 
 # -- distances ---------------------------------------------------------------------------------------------------------
+#
+# A pull is called like every part of a step (:mod:`locbook.engine.backward`). It finds the squared distances, > 0, in
+# ``scratch.squared``, and the derivatives by them in ``OWED``.
 
 
 @inner
-def _add(g, column, first, count, query_sums, query_place, sample_sums, sample_place):
-    """Add a row of derivatives by a column of the query, which are minus those by the samples'."""
-    query_sums[query_place + column] += row_sum(g, count * PANEL)
-    for t in range(count):
-        mine, some = sample_sums[first + t, sample_place + column], g[t * PANEL : (t + 1) * PANEL]
-        for j in range(PANEL):
-            mine[j] -= some[j]
-
-
-@inner
-def _pull_matrix(
-    queries, i, panels, first, count, columns, scale, parameters, squared, b, work, query_sums, query_place,
-    sample_sums, sample_place, numbers, place,
-):  # fmt: skip
+def _pull_matrix(walk, k, i, r, first, count, size):
     """D = |M (q - x)|^2: the derivative by q is 2 b M' y, that by M is 2 b y (q - x)', y = M (q - x)."""
-    q, d, n, g, y, matrix = queries[i], columns.size, count * PANEL, work[0], work[2:], parameters
-    for r in range(d):
+    steps, nodes, panels, work = walk.program.steps, walk.nodes, walk.samples.panels, walk.scratch.pull
+    d, n, g, y, b = steps[k, COLUMN_COUNT], count * PANEL, work[0], work[2:], walk.scratch.work[OWED]
+    q, columns = walk.rows.queries[i + r], walk.program.columns[steps[k, COLUMN_START] :]
+    matrix = walk.program.numbers[steps[k, NUMBER_START] + 2 + d :]
+    for row in range(d):
         for j in range(n):
-            y[r, j] = 0.0
+            y[row, j] = 0.0
         for c in range(d):
-            at, entry = q[columns[c]], matrix[r * d + c]
+            at, entry = q[columns[c]], matrix[row * d + c]
             for t in range(count):
                 x = panels[first + t, columns[c]]
                 for j in range(PANEL):
-                    y[r, t * PANEL + j] += entry * (at - x[j])
+                    y[row, t * PANEL + j] += entry * (at - x[j])
         for j in range(n):
-            y[r, j] *= 2.0 * b[j]
-    if query_place >= 0:
+            y[row, j] *= 2.0 * b[j]
+    if nodes[k, QUERY_PLACE] >= 0:
         for c in range(d):
             for j in range(n):
                 g[j] = 0.0
-            for r in range(d):
-                entry = matrix[r * d + c]
+            for row in range(d):
+                entry = matrix[row * d + c]
                 for j in range(n):
-                    g[j] += entry * y[r, j]
-            _add(g, c, first, count, query_sums, query_place, sample_sums, sample_place)
-    if place >= 0:
-        for r in range(d):
+                    g[j] += entry * y[row, j]
+            walk.rows.sums[i + r, nodes[k, QUERY_PLACE] + c] += row_sum(g, n)
+            for t in range(count):
+                mine = walk.samples.sums[first + t, nodes[k, SAMPLE_PLACE] + c]
+                for j in range(PANEL):
+                    mine[j] -= g[t * PANEL + j]
+    if nodes[k, BY_COLUMN] == 1:
+        for row in range(d):
             for c in range(d):
                 at = q[columns[c]]
                 for t in range(count):
                     x = panels[first + t, columns[c]]
                     for j in range(PANEL):
-                        g[t * PANEL + j] = y[r, t * PANEL + j] * (at - x[j])
-                numbers[place + r * d + c] += row_sum(g, n)
+                        g[t * PANEL + j] = y[row, t * PANEL + j] * (at - x[j])
+                walk.samples.numbers[nodes[k, PLACE] + row * d + c] += row_sum(g, n)
     return 0
 
 
 @inner
-def _pull_haversine(
-    queries, i, panels, first, count, columns, scale, parameters, squared, b, work, query_sums, query_place,
-    sample_sums, sample_place, numbers, place,
-):  # fmt: skip
+def _pull_haversine(walk, k, i, r, first, count, size):
     """D = (2 asin sqrt a)^2, dD/da = 2 sqrt(D / (a (1 - a)))."""
+    query_place, sample_place = walk.nodes[k, QUERY_PLACE], walk.nodes[k, SAMPLE_PLACE]
     if query_place < 0:
         return 0
-    q = queries[i]
+    squared, b, panels = walk.scratch.squared[k, r], walk.scratch.work[OWED], walk.samples.panels
+    q, columns = walk.rows.queries[i + r], walk.program.columns[walk.program.steps[k, COLUMN_START] :]
+    query_sums, sample_sums = walk.rows.sums[i + r], walk.samples.sums
     latitude, longitude = q[columns[0]], q[columns[1]]
     for t in range(count):
         there, around = panels[first + t, columns[0]], panels[first + t, columns[1]]
         mine = sample_sums[first + t]
         for j in range(PANEL):
-            k = t * PANEL + j
+            place = t * PANEL + j
             half, turn = 0.5 * (latitude - there[j]), 0.5 * (longitude - around[j])
             here, other, across = math.cos(latitude), math.cos(there[j]), math.sin(turn) ** 2
             a = math.sin(half) ** 2 + here * other * across
-            factor = b[k] * 2.0 * math.sqrt(squared[k] / (a * (1.0 - a))) if 0.0 < a < 1.0 else 0.0
+            factor = b[place] * 2.0 * math.sqrt(squared[place] / (a * (1.0 - a))) if 0.0 < a < 1.0 else 0.0
             along, round_it = math.sin(half) * math.cos(half), here * other * math.sin(turn) * math.cos(turn)
             query_sums[query_place] += factor * (along - math.sin(latitude) * other * across)
             query_sums[query_place + 1] += factor * round_it
@@ -201,14 +187,14 @@ def _pull_haversine(
 
 
 @inner
-def _pull_cosine(
-    queries, i, panels, first, count, columns, scale, parameters, squared, b, work, query_sums, query_place,
-    sample_sums, sample_place, numbers, place,
-):  # fmt: skip
+def _pull_cosine(walk, k, i, r, first, count, size):
     """D = (1 - e f)^2 of the unit vectors e, f; by q it is -2 b sqrt(D) (f - (e f) e) / |q|."""
+    query_place, sample_place = walk.nodes[k, QUERY_PLACE], walk.nodes[k, SAMPLE_PLACE]
     if query_place < 0:
         return 0
-    q, d, n = queries[i], columns.size, count * PANEL
+    squared, b, panels = walk.scratch.squared[k, r], walk.scratch.work[OWED], walk.samples.panels
+    q, columns = walk.rows.queries[i + r], walk.program.columns[walk.program.steps[k, COLUMN_START] :]
+    d, n, work = walk.program.steps[k, COLUMN_COUNT], count * PANEL, walk.scratch.pull
     g, cosine, length = work[0], work[1], work[2]
     norm = 0.0
     for j in range(n):
@@ -217,7 +203,6 @@ def _pull_cosine(
         norm += q[columns[c]] ** 2
     norm = math.sqrt(norm)
     for c in range(d):
-        at = q[columns[c]]
         for t in range(count):
             x = panels[first + t, columns[c]]
             for j in range(PANEL):
@@ -233,16 +218,16 @@ def _pull_cosine(
     for c in range(d):
         at = q[columns[c]] / norm
         for t in range(count):
-            x, mine = panels[first + t, columns[c]], sample_sums[first + t, sample_place + c]
+            x, mine = panels[first + t, columns[c]], walk.samples.sums[first + t, sample_place + c]
             for j in range(PANEL):
-                k = t * PANEL + j
-                if norm > 0.0 and length[k] > 0.0:
-                    factor, unit = -2.0 * b[k] * math.sqrt(squared[k]), x[j] / length[k]
-                    g[k] = factor * (unit - cosine[k] * at) / norm
-                    mine[j] += factor * (at - cosine[k] * unit) / length[k]
+                place = t * PANEL + j
+                if norm > 0.0 and length[place] > 0.0:
+                    factor, unit = -2.0 * b[place] * math.sqrt(squared[place]), x[j] / length[place]
+                    g[place] = factor * (unit - cosine[place] * at) / norm
+                    mine[j] += factor * (at - cosine[place] * unit) / length[place]
                 else:
-                    g[k] = 0.0
-        query_sums[query_place + c] += row_sum(g, n)
+                    g[place] = 0.0
+        walk.rows.sums[i + r, query_place + c] += row_sum(g, n)
     return 0
 
 
@@ -250,77 +235,120 @@ _PULLS = {metrics.MATRIX: _pull_matrix, metrics.HAVERSINE: _pull_haversine, metr
 
 
 @lru_cache
-def pull_address(code: int) -> int:
+def pull_address(code: int, moves: bool, by_column: bool) -> int:
     """Address of the part ``pull`` of a distance.
 
-    Its arguments: ``queries, i, panels, first, count, columns, scale, parameters, squared, b, work, query_sums,
-    query_place, sample_sums, sample_place, numbers, place``. ``squared`` and ``b`` are rows of the squared distances,
-    > 0, and of the derivatives by them; ``work`` is scratch, shape (columns + 2, panels * PANEL). Negative places are
-    those of sums that no one asks for.
+    ``moves``: whether derivatives by coordinates are asked for; ``by_column``: those by the bandwidth of each column.
     """
     if code in _PULLS:
-        return address(_PULLS[code], *PULL_PART)
+        return address(_PULLS[code], *STEP_PART)
+    manhattan, chebyshev, minkowski = (
+        code == one for one in (metrics.MANHATTAN, metrics.CHEBYSHEV, metrics.MINKOWSKI)
+    )
+    periodic, missing = code == metrics.PERIODIC, code == metrics.NAN_EUCLIDEAN
+    counts = chebyshev or missing
 
     @inner
-    def pull(
-        queries, i, panels, first, count, columns, scale, parameters, squared, b, work, query_sums, query_place,
-        sample_sums, sample_place, numbers, place,
-    ):  # fmt: skip
-        q, d, n = queries[i], columns.size, count * PANEL
-        g, moved, extra = work[0], work[1], work[2]
-        if code in (metrics.CHEBYSHEV, metrics.NAN_EUCLIDEAN):
+    def pull(walk, k, i, r, first, count, size):
+        steps, nodes, panels, work = walk.program.steps, walk.nodes, walk.samples.panels, walk.scratch.pull
+        d, n, column, scale = (
+            steps[k, COLUMN_COUNT],
+            count * PANEL,
+            steps[k, COLUMN_START],
+            steps[k, NUMBER_START] + 2,
+        )
+        queries, columns, numbers = walk.rows.queries, walk.program.columns, walk.program.numbers
+        d2, b, out, moved, other = (
+            walk.scratch.squared[k, r],
+            walk.scratch.work[OWED],
+            work[0],
+            work[1],
+            work[2],
+        )
+        if counts:
             for j in range(n):
-                extra[j] = 0.0
+                other[j] = 0.0
             for c in range(d):
-                at = q[columns[c]]
+                at, unit = queries[i + r, columns[column + c]], numbers[scale + c]
                 for t in range(count):
-                    x = panels[first + t, columns[c]]
+                    x = panels[first + t, columns[column + c]]
                     for j in range(PANEL):
-                        size = abs(at - x[j]) * scale[c]
-                        if code == metrics.CHEBYSHEV:
-                            extra[t * PANEL + j] = max(extra[t * PANEL + j], size)
+                        size = abs(at - x[j]) * unit
+                        if chebyshev:
+                            other[t * PANEL + j] = max(other[t * PANEL + j], size)
                         else:  # columns present
-                            extra[t * PANEL + j] += 0.0 if math.isnan(size) else 1.0
+                            other[t * PANEL + j] += 0.0 if math.isnan(size) else 1.0
         for c in range(d):
-            at, unit = q[columns[c]], scale[c]
+            at, unit = queries[i + r, columns[column + c]], numbers[scale + c]
             for t in range(count):
-                x, part = panels[first + t, columns[c]], slice(t * PANEL, (t + 1) * PANEL)
-                d2, factor, out, other = squared[part], b[part], g[part], extra[part]
+                x = panels[first + t, columns[column + c]]
+                if moves:
+                    mine = walk.samples.sums[first + t, nodes[k, SAMPLE_PLACE] + c]
                 for j in range(PANEL):
+                    place = t * PANEL + j
                     difference = at - x[j]
+                    if periodic:
+                        period = numbers[scale + d + c]
+                        difference -= period * np.rint(difference / period)
+                    if missing:
+                        difference = 0.0 if math.isnan(difference) else difference
                     sign = (difference > 0.0) - (difference < 0.0)
-                    if code == metrics.MANHATTAN:
-                        slope = math.sqrt(d2[j]) * unit * sign
-                    elif code == metrics.CHEBYSHEV:
-                        largest = abs(difference) * unit == other[j]
-                        slope = other[j] * unit * sign if largest else 0.0
-                        other[j] = -1.0 if largest else other[j]
-                    elif code == metrics.MINKOWSKI:
-                        root = math.sqrt(d2[j])
+                    if manhattan:
+                        slope = math.sqrt(d2[place]) * unit * sign
+                    elif chebyshev:
+                        largest = abs(difference) * unit == other[place]
+                        slope = other[place] * unit * sign if largest else 0.0
+                        other[place] = -1.0 if largest else other[place]
+                    elif minkowski:
+                        root = math.sqrt(d2[place])
                         share = abs(difference) * unit / root
-                        slope = root * share ** (parameters[0] - 1.0) * unit * sign
+                        slope = root * share ** (numbers[scale + d] - 1.0) * unit * sign
+                    elif missing:
+                        slope = difference * unit * unit * (d / max(other[place], 1.0))
                     else:
-                        if code == metrics.PERIODIC:
-                            difference -= parameters[c] * np.rint(difference / parameters[c])
-                        if code == metrics.NAN_EUCLIDEAN:
-                            difference = 0.0 if math.isnan(difference) else difference
                         slope = difference * unit * unit
-                        if code == metrics.NAN_EUCLIDEAN:
-                            slope *= d / max(other[j], 1.0)
-                    out[j] = 2.0 * factor[j] * slope
-                if place >= 0:
-                    product = moved[part]
-                    for j in range(PANEL):
-                        difference = at - x[j]
-                        if code == metrics.PERIODIC:
-                            difference -= parameters[c] * np.rint(difference / parameters[c])
-                        if code == metrics.NAN_EUCLIDEAN:
-                            difference = 0.0 if math.isnan(difference) else difference
-                        product[j] = out[j] * difference
-            if query_place >= 0:
-                _add(g, c, first, count, query_sums, query_place, sample_sums, sample_place)
-            if place >= 0:
-                numbers[place + c] += row_sum(moved, n)
+                    out[place] = 2.0 * b[place] * slope
+                    if moves:
+                        mine[j] -= out[place]
+                    if by_column:
+                        moved[place] = out[place] * difference
+            if moves:
+                walk.rows.sums[i + r, nodes[k, QUERY_PLACE] + c] += row_sum(out, n)
+            if by_column:
+                walk.samples.numbers[nodes[k, PLACE] + c] += row_sum(moved, n)
         return 0
 
-    return address(pull, *PULL_PART)
+    return address(pull, *STEP_PART)
+
+
+class _Pairs(NamedTuple):
+    walk: Walk
+    pull: int
+    squared: np.ndarray
+    owed: np.ndarray
+
+
+_PAIRS = Record(types.NamedTuple((WALK.kind, types.int64, ONE, ONE), _Pairs))
+
+
+@inner
+def _pull_pairs(pairs):
+    walk, squared, owed = pairs.walk, pairs.squared, pairs.owed
+    ones, own = walk.scratch.squared[0, 0], walk.scratch.work[OWED]
+    for i in range(owed.size):
+        if owed[i] == 0.0:
+            continue
+        t, j = i // PANEL, i % PANEL
+        ones[j], own[j] = squared[i], owed[i]
+        call(pairs.pull, walk, 0, i, 0, t, 1, PANEL)
+        ones[j], own[j] = 1.0, 0.0
+    return 0
+
+
+def pull_pairs(walk: Walk, code: int, squared: np.ndarray, owed: np.ndarray) -> None:
+    """Back through the distance of a program's one step, for each query: to the sample at its place in the panels.
+
+    ``squared`` and ``owed`` are the squared distances and the derivatives by them, shape (m,), 0 where there is none.
+    """
+    walk.scratch.squared[:], walk.scratch.work[OWED] = 1.0, 0.0
+    run(address(_pull_pairs, _PAIRS), _PAIRS, _Pairs(walk, pull_address(code, True, False), squared, owed))

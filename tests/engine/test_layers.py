@@ -7,6 +7,7 @@ import pkgutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import mpmath
 import numpy as np
@@ -21,6 +22,7 @@ from locbook.engine.fused_sweep import HEADROOM
 from locbook.engine.moments import linear_address, linear_sums_plain
 from locbook.engine.panels import PANEL, pack, pack_rows, unpack
 from locbook.engine.parts import call
+from locbook.engine.records import Record, run, whole
 from locbook.engine.scores import (
     DISTANCE,
     LOG_WEIGHT,
@@ -701,6 +703,57 @@ def test_an_exception_in_a_part_is_passed_on():
     with pytest.raises(ValueError, match="n must not be negative"):
         call_part(first, (-1,))
     assert call_part(first, (4,)) == 8  # and all goes on
+
+
+class _Pair(NamedTuple):
+    weights: np.ndarray
+    size: int
+
+
+class _Given(NamedTuple):
+    rows: np.ndarray
+    pair: _Pair
+    doubled: bool
+
+
+PAIR = types.NamedTuple((types.Array(types.float32, 2, "C"), types.int64), _Pair)
+GIVEN = Record(types.NamedTuple((parts.THREE, PAIR, types.boolean), _Given))
+
+
+@njit
+def _size_of(pair):
+    return pair.size
+
+
+def test_a_record_is_read_field_by_field():
+    @njit(error_model="numpy")
+    def part(given):
+        rows, pair = given.rows, given.pair
+        for i in range(rows.shape[0]):
+            for j in range(rows.shape[1]):
+                rows[i, j, pair.size - 1] = pair.weights[i, j] * (2 if given.doubled else 1)
+        some = rows[rows.shape[0] - 1]  # a view, by strides
+        some[0, 0] = -1.0
+        return _size_of(whole(given.pair))
+
+    weights = NUMBERS(3).random((3, 2), dtype=np.float32)
+    for doubled in (False, True):
+        given = _Given(np.zeros((3, 2, 5)), _Pair(weights, 4), doubled)
+        assert run(parts.address(part, GIVEN), GIVEN, given) == 4
+        wanted = np.zeros((3, 2, 5))
+        wanted[:, :, 3] = weights * (1 + doubled)
+        wanted[2, 0, 0] = -1.0
+        np.testing.assert_array_equal(given.rows, wanted)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [np.zeros((3, 2)), np.zeros(6, np.float32), np.zeros((2, 3), np.float32).T],
+    ids=["dtype", "axes", "order"],
+)
+def test_a_record_takes_no_other_array(weights):
+    with pytest.raises(TypeError, match="a record holds"):
+        run(0, GIVEN, _Given(np.zeros((3, 2, 5)), _Pair(weights, 4), False))
 
 
 PARTS = """

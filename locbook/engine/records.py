@@ -1,0 +1,132 @@
+"""Records: many arrays that compiled code gets as one number, the place where they are written down.
+
+Numba passes an array as seven numbers and more, so a function of thirty arrays has hundreds of arguments, and most of
+the time to compile it goes into these. A *record* is a NamedTuple of arrays, integers and other records, of which
+:func:`run` writes down where each array is, and its shape. A part that gets the place of the record reads a field where
+it names it, as ``record.field``, and hands the place on. Fields cannot be set, but what is in the arrays can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.core.datamodel import models
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, register_model
+from numba.np import arrayobj, numpy_support
+
+from .parts import call, jit
+from .vectors import INT
+
+WORD = 8
+
+
+class Record(types.Type):
+    """Numba's type of a record; ``kind`` is that of a named tuple of the same fields: contiguous arrays, integers."""
+
+    def __init__(self, kind: types.NamedTuple) -> None:
+        self.kind = kind
+        super().__init__(name=f"{kind.instance_class.__name__}({','.join(map(_code, kind.types))})")
+
+
+def _code(kind: types.Type) -> str:
+    if isinstance(kind, types.BaseTuple):
+        return f"({','.join(map(_code, kind.types))})"
+    return f"{kind.dtype}{kind.ndim}" if isinstance(kind, types.Array) else str(kind)
+
+
+register_model(Record)(lambda manager, kind: models.PrimitiveModel(manager, kind, INT))
+
+
+def _size(kind: types.Type) -> int:
+    """How many words a field takes."""
+    if isinstance(kind, types.BaseTuple):
+        return sum(map(_size, kind.types))
+    return 1 + kind.ndim if isinstance(kind, types.Array) else 1
+
+
+@infer_getattr
+class _Fields(AttributeTemplate):
+    key = Record
+
+    def generic_resolve(self, record: Record, name: str) -> types.Type | None:
+        if name not in record.kind.fields:
+            return None
+        kind = record.kind.types[record.kind.fields.index(name)]
+        return Record(kind) if isinstance(kind, types.BaseTuple) else kind
+
+
+@lower_getattr_generic(Record)
+def _field(context, builder, record, place, name):
+    number = record.kind.fields.index(name)
+    kind = record.kind.types[number]
+    start = builder.add(place, INT(WORD * sum(map(_size, record.kind.types[:number]))))
+    return start if isinstance(kind, types.BaseTuple) else _read(context, builder, kind, start)
+
+
+def _read(context, builder, kind, place):
+    """What is written at a place."""
+
+    def word(number, kind=INT):
+        at = builder.add(place, INT(WORD * number))
+        return builder.load(builder.inttoptr(at, kind.as_pointer()))
+
+    if isinstance(kind, types.BaseTuple):
+        starts = np.cumsum([0, *map(_size, kind.types)])
+        places = [builder.add(place, INT(WORD * int(start))) for start in starts[:-1]]
+        fields = [_read(context, builder, *one) for one in zip(kind.types, places, strict=True)]
+        return context.make_tuple(builder, kind, fields)
+    if not isinstance(kind, types.Array):
+        return context.cast(builder, word(0), types.int64, kind)
+    array = arrayobj.make_array(kind)(context, builder)
+    each = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    shape, strides = [word(1 + axis) for axis in range(kind.ndim)], [INT(each)]
+    for length in shape[:0:-1]:
+        strides.insert(0, builder.mul(strides[0], length))
+    arrayobj.populate_array(
+        array, data=word(0, array.data.type), shape=cgutils.pack_array(builder, shape),
+        strides=cgutils.pack_array(builder, strides), itemsize=INT(each), meminfo=None,
+    )  # fmt: skip
+    return array._getvalue()
+
+
+@intrinsic
+def whole(typing_context, record):
+    """The named tuple that a record holds, for a function that wants one."""
+
+    def generate(context, builder, sig, values):
+        return _read(context, builder, sig.args[0].kind, values[0])
+
+    return record.kind(record), generate
+
+
+def _words(kind: types.Type, value: Any) -> Iterator[int]:
+    if isinstance(kind, types.BaseTuple):
+        for one in zip(kind.types, value, strict=True):
+            yield from _words(*one)
+    elif isinstance(kind, types.Array):
+        if value.ndim != kind.ndim or value.dtype != _dtype(kind) or not value.flags.c_contiguous:
+            raise TypeError(f"a record holds {kind} here, not {value.dtype} of shape {value.shape}")
+        yield value.ctypes.data
+        yield from value.shape
+    else:
+        yield int(value)
+
+
+def _dtype(kind: types.Array) -> np.dtype:
+    return numpy_support.as_dtype(kind.dtype)
+
+
+@jit(allocates=False)
+def _run(part, place):
+    return call(part, place)
+
+
+def run(part: int, record: Record, fields: tuple) -> int:
+    """Call a part of one argument, a record, with these fields; returns its int64."""
+    words = np.array([*_words(record.kind, fields)], dtype=np.int64)
+    return _run(part, words.ctypes.data)
