@@ -37,7 +37,12 @@ OTHERS = {
     "general": "a sum of two kernels",
     "own": "a user's profile",
     "nearest": "the 5 nearest",
+    "distance": "another distance",
+    "causal": "causal attention",
+    "line": "a local line",
+    "weights": "the weights written down",
     "gradient": "the gradient",
+    "any gradient": "the gradient of any other kernel",
 }
 
 
@@ -92,7 +97,14 @@ def other(name: str) -> float:
         "general": lambda: lb.local_mean(*few, lb.gaussian(0.5) + lb.cauchy(1.0)),
         "own": lambda: lb.local_mean(*few, lb.Kernel(lambda s: 1.0 / (1.0 + s), bandwidth=0.5)),
         "nearest": lambda: lb.local_mean(*few, lb.knn(5)),
+        "distance": lambda: lb.local_mean(*few, lb.gaussian(0.5, metric="manhattan")),
+        "causal": lambda: lb.local_mean(*few, lb.softmax(on=1) * lb.causal(on=0)),
+        "line": lambda: lb.engine.moments(
+            lb.engine.Problem.check(*few[:2], lb.gaussian(0.5)), few[2][:, None]
+        ),
+        "weights": lambda: lb.local_weights(*few[:2], lb.gaussian(0.5)),
         "gradient": lambda: lb.local_mean_vjp(y[:1000], *few, lb.gaussian(0.5)),
+        "any gradient": lambda: lb.local_mean_vjp(y[:1000], *few, lb.cauchy(0.5)),
     }
     start = time.perf_counter()
     calls[name]()
