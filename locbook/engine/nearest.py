@@ -26,7 +26,7 @@ from .panels import PANEL, pack
 from .parts import call, inner, jit
 from .pool import run_tasks, split
 from .problem import Problem
-from .pruning import box_distance, drop_nearest, order_panels, with_slack
+from .pruning import box_distance, box_distances, drop_nearest, order_panels, with_slack
 from .reach import BLOCK, MOST_NUMBERS, Order, Reach, check_prune, coordinates, put_in_order, some_columns
 from .scores import DISTANCE, PRODUCT
 from .sieve import sieve_address
@@ -166,7 +166,7 @@ def nearest_in_cells(
 @jit
 def pruned_nearest(
     sieve, queries, query_ids, panels, n, ids, hollow, first_block, blocks, fours, boxes, scale, metric, sure, slack,
-    best, rows,
+    distances, some, best, rows,
 ):  # fmt: skip
     """Queries and samples in k-d order; ``best`` (minus the squared distances) and ``rows`` are heaps, shape (b, k)."""
     out, limits, passed = np.empty((ROWS, PANEL)), np.empty(ROWS), np.empty((ROWS, 1), np.int64)
@@ -175,15 +175,15 @@ def pruned_nearest(
     for start in range(0, count, BLOCK):
         stop = min(start + BLOCK, count)
         block = first_block + start // BLOCK
-        some, distances = order_panels(
-            blocks[0], blocks[1], block, boxes[0], boxes[1], scale, metric, sure, slack
+        box_distances(
+            blocks[0], blocks[1], block, boxes[0], boxes[1], scale, metric, distances[0], distances[1]
         )
-        left = some.size
+        left = order_panels(distances[0], distances[1], sure, slack, some)
         while left > 0:
             worst = 0.0
             for i in range(start, stop):
                 worst = max(worst, -best[i, 0])
-            if distances[0] > with_slack(worst, slack):
+            if distances[0, 0] > with_slack(worst, slack):
                 break
             panel = some[0]
             size = min(PANEL, n - panel * PANEL)
@@ -208,7 +208,7 @@ def pruned_nearest(
                         row = ids[panel * PANEL + j]
                         if not (hollow and row == query_ids[i + r]):
                             push(-out[r, j], row, best[i + r], rows[i + r])
-            left = drop_nearest(some, distances, left)
+            left = drop_nearest(some, distances[0], left)
     return 0
 
 
@@ -328,7 +328,9 @@ def sieve_all(
         def walk(some: slice) -> None:
             own = pruned.queries[some]
             heaps = best[own], rows[own]
-            first, *boxes, scale, metric, _, _, sure, slack = pruned.arguments(some.start)
+            first, blocks, fours, boxes, scale, metric, _, _, sure, slack, *room = pruned.arguments(
+                some.start
+            )
             pruned_nearest(
                 *(
                     sieve,
@@ -340,7 +342,7 @@ def sieve_all(
                     hollow,
                     first,
                 ),
-                *(*boxes, scale, metric, sure, slack, *heaps),
+                *(blocks, fours, boxes, scale, metric, sure, slack, *room, *heaps),
             )
             best[own], rows[own] = heaps
 

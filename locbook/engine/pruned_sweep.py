@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from .panels import PANEL
 from .parts import call, inner, jit
 from .program import Tile
-from .pruning import active_panels, box_distance, drop_nearest, order_panels, with_slack
+from .pruning import box_distance, box_distances, choose_panels, drop_nearest, order_panels, with_slack
 from .reach import BLOCK
 from .vectors import ROWS
 
@@ -23,15 +21,15 @@ def _worst(sums, start, stop):
     """The largest of the k-th squared distances so far of some queries."""
     worst = 0.0
     for i in range(start, stop):
-        worst = max(worst, -sums[i, 0])
+        worst = -sums[i, 0] if -sums[i, 0] > worst else worst
     return worst
 
 
-@jit
+@jit(allocates=False)
 def pruned_sweep(
     top, parts, program, queries, query_ids, query_data, panels, n, ids, sample_data, masks, multiplicity, values,
-    labels, parents, dimensions, first_block, blocks, fours, boxes, scale, metric, profile, reach, sure, slack, room,
-    shift, total, sums, order,
+    labels, parents, dimensions, first_block, blocks, fours, boxes, scale, metric, profile, reach, sure, slack,
+    distances, some, room, shift, total, sums, order,
 ):  # fmt: skip
     """:func:`locbook.engine.sweep.sweep` for samples and queries in k-d order.
 
@@ -45,30 +43,29 @@ def pruned_sweep(
         Boxes of all blocks of queries, of their fours, and of the panels, shapes (d, ...).
     scale, metric, profile, reach, sure, slack
         As in :mod:`locbook.engine.pruning`.
+    distances, some : arrays of float64 and int64, shapes (2, panels) and (panels + 1,)
+        Room.
     """
+    nearest, farthest = distances[0], distances[1]
     bad = 0
     for start in range(0, query_ids.size, BLOCK):
-        stop = min(start + BLOCK, query_ids.size)
+        stop = start + BLOCK if start + BLOCK < query_ids.size else query_ids.size
         block = first_block + start // BLOCK
-        limit = math.inf
+        box_distances(blocks[0], blocks[1], block, boxes[0], boxes[1], scale, metric, nearest, farthest)
+        limit, at = math.inf, 0
         if top:
-            some, distances = order_panels(
-                blocks[0], blocks[1], block, boxes[0], boxes[1], scale, metric, sure, slack
-            )
+            left = order_panels(nearest, farthest, sure, slack, some)
         else:
-            some, limit = active_panels(
-                blocks[0], blocks[1], block, boxes[0], boxes[1], scale, metric, profile, reach, slack
-            )
-            distances = np.empty(0)
-        at, left = 0, some.size
+            left, limit = choose_panels(nearest, farthest, profile, reach, slack, some, 0)
         while left > 0:
             panel = some[at]
-            if top and distances[0] > with_slack(_worst(sums, start, stop), slack):
+            if top and nearest[0] > with_slack(_worst(sums, start, stop), slack):
                 break
-            tile = Tile(panels, panel, 1, min(PANEL, n - panel * PANEL), ids, sample_data, masks)
+            size = n - panel * PANEL
+            tile = Tile(panels, panel, 1, PANEL if size > PANEL else size, ids, sample_data, masks)
             for i in range(start, stop, ROWS):
                 if top:
-                    limit = with_slack(_worst(sums, i, min(i + ROWS, stop)), slack)
+                    limit = with_slack(_worst(sums, i, i + ROWS if i + ROWS < stop else stop), slack)
                 four = first_block * (BLOCK // ROWS) + i // ROWS
                 if box_distance(fours[0], fours[1], four, boxes[0], boxes[1], panel, scale, metric) > limit:
                     continue
@@ -77,7 +74,7 @@ def pruned_sweep(
                     parents, dimensions, i, room, shift, total, sums, order,
                 )  # fmt: skip
             if top:
-                left = drop_nearest(some, distances, left)
+                left = drop_nearest(some, nearest, left)
             else:
                 at, left = at + 1, left - 1
     return bad

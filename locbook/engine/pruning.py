@@ -27,10 +27,12 @@ as a fused multiply-add or float32 (:func:`slack_of`, :func:`with_slack`).
 from __future__ import annotations
 
 import math
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
-from ..kernels.metrics import CHEBYSHEV, EUCLIDEAN
+from ..kernels.metrics import CHEBYSHEV, EUCLIDEAN, MANHATTAN
 from ..kernels.profiles import PROFILES
 from .parts import inner, jit
 from .pool import get_num_threads, run_tasks
@@ -38,45 +40,38 @@ from .pool import get_num_threads, run_tasks
 GAUSSIAN, LAPLACE = PROFILES["gaussian"].code, PROFILES["laplace"].code
 #: Fewer points are put in order by one thread.
 SHARED = 4096
-#: Any code but those two: the reach is the squared radius of the support.
+#: The code of one profile stands for all of bounded support: the reach is the squared radius of the support.
 COMPACT = PROFILES["uniform"].code
 
 
 @inner
-def _extremes(points, rows, column):
-    low = high = points[rows[0], column]
-    for i in range(rows.size):
-        low = min(low, points[rows[i], column])
-        high = max(high, points[rows[i], column])
-    return low, high
+def _select(values, size, rank, counts):
+    """Where, among the first ``size`` values, what ``np.sort`` would put at ``rank`` stands in the end.
 
-
-@jit
-def _value_of_rank(values, rank, counts):
-    """What ``np.sort(values)[rank]`` would be; ``values`` is overwritten, ``counts`` is scratch of at least 8.
-
-    A histogram tells in which bucket the rank falls, and only that bucket is kept: two rounds as a rule. Each round
-    leaves a range at most a seventh as wide, and floats span 2100 powers of two: O(n) whatever the values.
+    The values are reordered: before that place stand those equal to it which come before the rank, and before these,
+    if anything, smaller ones; ``counts`` is scratch of at least 8. A histogram tells in which bucket the rank falls,
+    and only that bucket is kept: two rounds as a rule. Each round leaves a range at most a seventh as wide, and floats
+    span 2100 powers of two: O(n) whatever the values.
     """
-    size = values.size
     while size > 32:
         low = high = values[0]
         for i in range(size):
-            low, high = min(low, values[i]), max(high, values[i])
+            low = values[i] if values[i] < low else low
+            high = values[i] if values[i] > high else high
         if low == high:
-            return low
+            return rank
         unit = 1.0  # brings differences beyond the floats, or next to none, back among them
         if high - low == math.inf:
             unit = 0.25
         elif high - low < 1e-290:
             unit = 2.0**500
-        buckets = min(counts.size, size // 4)
+        buckets = counts.size if counts.size < size // 4 else size // 4
         start = low * unit
         factor = (buckets - 1) / (high * unit - start)
         for i in range(buckets):
             counts[i] = 0
         for i in range(size):
-            counts[int((values[i] * unit - start) * factor)] += 1
+            counts[np.intp((values[i] * unit - start) * factor)] += 1
         bucket = 0
         while rank >= counts[bucket]:
             rank -= counts[bucket]
@@ -85,7 +80,7 @@ def _value_of_rank(values, rank, counts):
         for i in range(size):
             value = values[i]
             values[kept] = value
-            kept += int((value * unit - start) * factor) == bucket
+            kept += np.intp((value * unit - start) * factor) == bucket
         size = kept
     for i in range(1, size):  # what is left is sorted by insertion
         value, j = values[i], i
@@ -93,58 +88,65 @@ def _value_of_rank(values, rank, counts):
             values[j] = values[j - 1]
             j -= 1
         values[j] = value
-    return values[rank]
+    return rank
 
 
-@jit
-def _cut(points, scale, leaf, order, start, stop, until):
-    """Cut ``order[start:stop]`` into ranges of at most ``until`` or a leaf; returns them, shape (r, 2)."""
-    d = points.shape[1]
-    after = np.empty(stop - start, np.int64)
-    keys, work = np.empty(stop - start), np.empty(stop - start)
-    counts = np.empty(256, np.int64)
-    ranges, done = [(start, stop)], []
-    while ranges:
-        start, stop = ranges.pop()
-        size = stop - start
-        if size <= max(leaf, until):
-            done.append((start, stop))
+@jit(allocates=False)
+def _cut(points, scale, leaf, until, order, keys, work, after, counts, ends):
+    """Cut the rows ``order`` into ranges of at most ``until`` or a leaf; ``ends`` tells where they end.
+
+    Returns how many they are. What is still to be cut waits at the back of ``ends``, which has a place for each leaf.
+    ``keys``, ``work``, ``after`` (as many as there are rows) and ``counts`` are scratch.
+    """
+    start, done, waiting = 0, 0, ends.size - 1
+    ends[waiting] = order.size
+    while waiting < ends.size:
+        size = ends[waiting] - start
+        if size <= until:
+            start = ends[waiting]
+            ends[done] = start
+            done += 1
+            waiting += 1
             continue
-        rows = order[start:stop]
-        column, low, high = 0, 0.0, 0.0
-        for c in range(d):
-            a, b = _extremes(points, rows, c)
-            if (b - a) * scale[c] > (high - low) * scale[column]:
-                column, low, high = c, a, b
+        rows = order[start : start + size]
+        column, widest = 0, 0.0
+        for c in range(points.shape[1]):
+            low = high = points[rows[0], c]
+            for i in range(size):
+                value = points[rows[i], c]
+                low = value if value < low else low
+                high = value if value > high else high
+            if (high - low) * scale[c] > widest:
+                column, widest = c, (high - low) * scale[c]
         leaves = (size + leaf - 1) // leaf
-        middle = leaves // 2 if leaves <= 4 else max(4, leaves // 2 // 4 * 4)
+        middle = leaves // 2
+        if leaves > 4:
+            middle = 4 if leaves < 8 else leaves // 8 * 4
         middle *= leaf
-        ranges.append((start + middle, stop))
-        ranges.append((start, start + middle))
-        if low == high:
+        waiting -= 1
+        ends[waiting] = start + middle
+        if widest == 0.0:
             continue
         for i in range(size):
             keys[i] = work[i] = points[rows[i], column]
-        median = _value_of_rank(work[:size], middle, counts)
-        equal = middle
-        for i in range(size):
-            equal -= keys[i] < median
+        place = _select(work, size, middle, counts)
+        median, equal = work[place], 0  # how many of those equal to it come before the cut
+        while equal < place and work[place - equal - 1] == median:
+            equal += 1
         # stable, and without a jump: both places are written, and one of them moves on
         left = right = 0
         for i in range(size):
             row = rows[i]
             tie = (keys[i] == median) & (equal > 0)
             before = (keys[i] < median) | tie
-            rows[left] = after[right] = row
+            rows[left] = row
+            after[right] = row
             left += before
             right += 1 - before
             equal -= tie
         for i in range(right):
             rows[left + i] = after[i]
-    found = np.empty((len(done), 2), np.int64)
-    for i in range(len(done)):
-        found[i, 0], found[i, 1] = done[i]
-    return found
+    return done
 
 
 def kd_order(points: np.ndarray, scale: np.ndarray, leaf: int) -> np.ndarray:
@@ -169,15 +171,23 @@ def kd_order(points: np.ndarray, scale: np.ndarray, leaf: int) -> np.ndarray:
     array of int64, shape (n,)
         Row numbers, a permutation.
     """
+    points = np.ascontiguousarray(points, dtype=np.float64)
     order = np.arange(len(points))
+
+    def cut(some: slice, until: int) -> np.ndarray:
+        rows = order[some]
+        keys, work = np.empty((2, len(rows)))
+        counts, ends = np.empty(256, np.int64), np.empty(-(-len(rows) // leaf), np.int64)
+        found = _cut(points, scale, leaf, until, rows, keys, work, np.empty_like(rows), counts, ends)
+        return ends[:found]
+
     share = len(points) // get_num_threads() + 4 * leaf
-    ranges = _cut(points, scale, leaf, order, 0, len(points), max(share, SHARED))
-    run_tasks(lambda some: _cut(points, scale, leaf, order, some[0], some[1], leaf), ranges)
+    ends = cut(slice(0, len(points)), max(share, SHARED))
+    run_tasks(lambda edges: cut(slice(*edges), leaf), list(pairwise([0, *ends])))
     return order
 
 
-@jit
-def boxes(points, leaf):
+def boxes(points: np.ndarray, leaf: int) -> tuple[np.ndarray, np.ndarray]:
     """Smallest and largest coordinates of each ``leaf`` points in a row; the last box may hold fewer.
 
     Parameters
@@ -190,18 +200,12 @@ def boxes(points, leaf):
     low, high : arrays of float64, shape (d, ceil(n / leaf))
         Transposed: the loops over boxes run along memory.
     """
-    n, d = points.shape
-    count = (n + leaf - 1) // leaf
-    low, high = np.full((d, count), math.inf), np.full((d, count), -math.inf)
-    for i in range(n):
-        box = i // leaf
-        for c in range(d):
-            low[c, box] = min(low[c, box], points[i, c])
-            high[c, box] = max(high[c, box], points[i, c])
-    return low, high
+    starts = np.arange(0, len(points), leaf)
+    columns = np.ascontiguousarray(points.T, dtype=np.float64)
+    return np.minimum.reduceat(columns, starts, axis=1), np.maximum.reduceat(columns, starts, axis=1)
 
 
-@jit
+@inner(inline="always")
 def box_distances(query_low, query_high, block, low, high, scale, metric, nearest, farthest):
     """Squared distances between which all pairs of a block and each panel lie.
 
@@ -219,8 +223,8 @@ def box_distances(query_low, query_high, block, low, high, scale, metric, neares
     nearest, farthest : arrays of float64, shape (panels,)
         The answer.
     """
-    nearest[:] = 0.0
-    farthest[:] = 0.0
+    for j in range(nearest.size):
+        nearest[j] = farthest[j] = 0.0
     for c in range(scale.size):
         a, b, unit = query_low[c, block], query_high[c, block], scale[c]
         for j in range(nearest.size):
@@ -233,8 +237,8 @@ def box_distances(query_low, query_high, block, low, high, scale, metric, neares
                 nearest[j] += gap * gap
                 farthest[j] += span * span
             elif metric == CHEBYSHEV:
-                nearest[j] = max(nearest[j], gap)
-                farthest[j] = max(farthest[j], span)
+                nearest[j] = gap if gap > nearest[j] else nearest[j]
+                farthest[j] = span if span > farthest[j] else farthest[j]
             else:
                 nearest[j] += gap
                 farthest[j] += span
@@ -244,96 +248,127 @@ def box_distances(query_low, query_high, block, low, high, scale, metric, neares
             farthest[j] *= farthest[j]
 
 
-@jit
+@inner
 def box_distance(query_low, query_high, block, low, high, panel, scale, metric):
     """One entry of ``nearest``, for a few queries of a block: give the boxes of such groups, ``boxes(queries, 4)``."""
     total = 0.0
     for c in range(scale.size):
-        gap = max(0.0, low[c, panel] - query_high[c, block], query_low[c, block] - high[c, panel]) * scale[c]
+        above, below = low[c, panel] - query_high[c, block], query_low[c, block] - high[c, panel]
+        gap = above if above > below else below
+        gap = (gap if gap > 0.0 else 0.0) * scale[c]
         if metric == EUCLIDEAN:
             total += gap * gap
         elif metric == CHEBYSHEV:
-            total = max(total, gap)
+            total = gap if gap > total else total
         else:
             total += gap
     return total if metric == EUCLIDEAN else total * total
 
 
-@jit
+@inner(inline="always")
 def with_slack(squared, slack):
     """The squared distance beyond which a box is out of reach; the tiny part is for squares too small for float32."""
     return squared * (1.0 + slack) + 1e-37
 
 
-@jit
-def active_panels(query_low, query_high, block, low, high, scale, metric, profile, reach, slack):
-    """The panels that a block of queries has to visit.
+@inner(inline="always")
+def choose_panels(nearest, farthest, profile, reach, slack, panels, size):
+    """Write the panels that a block of queries has to visit to ``panels``, from place ``size`` on.
 
     Parameters
     ----------
-    query_low, query_high, block, low, high, scale, metric
-        As in :func:`box_distances`. Distances are in bandwidths if ``scale`` holds one over the bandwidth.
+    nearest, farthest : arrays of float64, shape (count,)
+        What :func:`box_distances` gives, in bandwidths.
     profile : int
-        ``GAUSSIAN`` or ``LAPLACE``; any other code stands for a bounded support.
+        ``GAUSSIAN``, ``LAPLACE`` or ``COMPACT``.
     reach : float
         The squared radius of the support; for the two of exponential type what :func:`log_reach` gives.
     slack : float
         What :func:`slack_of` gives.
+    panels : array of int64
+        With room for ``count`` more and one. Ascending; but for the two of exponential type the panel sure to hold a
+        near sample comes first, so that the running maximum is near its final value at once. They count on one sample
+        with a weight in each panel but the last (on two in a hollow kernel, which takes one away): leave samples of
+        weight 0 out, and do not prune under a mask.
 
     Returns
     -------
-    panels : array of int64
-        Ascending. For the two of exponential type the panel sure to hold a near sample comes first, so that the running
-        maximum is near its final value at once. They count on one sample with a weight in each panel but the last
-        (on two in a hollow kernel, which takes one away): leave samples of weight 0 out, and do not prune under a mask.
+    size : int
+        Where the panels end.
     limit : float
         The squared distance beyond which a panel was left out; a few queries of the block may leave out more of them
         where :func:`box_distance` is greater.
     """
-    panels = low.shape[1]
-    nearest, farthest = np.empty(panels), np.empty(panels)
-    box_distances(query_low, query_high, block, low, high, scale, metric, nearest, farthest)
     limit, first = reach, -1
-    if profile in (GAUSSIAN, LAPLACE):
-        first = np.argmin(farthest[: max(1, panels - 1)])  # the last may hold a single sample
-        limit = farthest[first]
-        limit = limit + 2.0 * reach if profile == GAUSSIAN else (math.sqrt(limit) + reach) ** 2
+    if profile != COMPACT:
+        limit, first = farthest[0], 0
+        for j in range(1, farthest.size - 1):  # the last may hold a single sample
+            if farthest[j] < limit:
+                limit, first = farthest[j], j
+        if profile == GAUSSIAN:
+            limit += 2.0 * reach
+        else:
+            root = math.sqrt(limit) + reach
+            limit = root * root
+        panels[size] = first
+        size += 1
     limit = with_slack(limit, slack)
-    active = np.empty(panels, np.int64)
-    count = 0
-    if first >= 0:
-        active[0] = first
-        count = 1
-    for j in range(panels):
-        active[count] = j  # never beyond the end: the first is not counted twice
-        count += (nearest[j] <= limit) & (j != first)
-        if count == panels:
-            break
-    return active[:count].copy(), limit
+    for j in range(nearest.size):
+        panels[size] = j
+        size += (nearest[j] <= limit) & (j != first)
+    return size, limit
 
 
-@jit
-def active_lists(query_low, query_high, first, count, low, high, scale, metric, profile, reach, slack):
-    """The panels of ``count`` blocks from ``first`` on, end to end, and where each block's end; both int64."""
-    found, ends = [], np.empty(count, np.int64)
-    size = 0
-    for block in range(count):
-        panels, _ = active_panels(
-            query_low, query_high, first + block, low, high, scale, metric, profile, reach, slack
-        )
-        found.append(panels)
-        size += panels.size
-        ends[block] = size
-    lists = np.empty(size, np.int64)
-    place = 0
-    for panels in found:
-        for panel in panels:  # one by one: the check of an assignment to a slice takes seconds to compile
-            lists[place] = panel
-            place += 1
-    return lists, ends
+@cache
+def _lister(metric):
+    """A function of its own for each metric: it compiles in half of the time."""
+
+    @jit(allocates=False)
+    def list_panels(
+        query_low, query_high, first, low, high, scale, profile, reach, slack, nearest, farthest, lists, ends
+    ):  # fmt: skip
+        size = 0
+        for block in range(ends.size):
+            box_distances(query_low, query_high, first + block, low, high, scale, metric, nearest, farthest)
+            size, _ = choose_panels(nearest, farthest, profile, reach, slack, lists, size)
+            ends[block] = size
+
+    return list_panels
 
 
-@jit
+def active_lists(
+    query_low: np.ndarray,
+    query_high: np.ndarray,
+    first: int,
+    count: int,
+    low: np.ndarray,
+    high: np.ndarray,
+    scale: np.ndarray,
+    metric: int,
+    profile: int,
+    reach: float,
+    slack: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The panels that ``count`` blocks from ``first`` on have to visit.
+
+    Arguments as of :func:`box_distances` and :func:`choose_panels`; distances are in bandwidths if ``scale`` holds one
+    over the bandwidth.
+
+    Returns
+    -------
+    lists, ends : arrays of int64
+        The panels end to end, and where each block's end.
+    """
+    panels = low.shape[1]
+    nearest, farthest = np.empty((2, panels))
+    lists, ends = np.empty(count * panels + 1, np.int64), np.empty(count, np.int64)
+    _lister(metric)(
+        query_low, query_high, first, low, high, scale, profile, reach, slack, nearest, farthest, lists, ends
+    )
+    return lists[: ends[-1]], ends
+
+
+@inner
 def _sift(panels, distances, size, top):
     """Let the entry at ``top`` of a heap sink to where no entry below it is nearer, or as near with a lower number."""
     panel, distance = panels[top], distances[top]
@@ -348,60 +383,72 @@ def _sift(panels, distances, size, top):
             child += 1
         if distances[child] > distance or (distances[child] == distance and panels[child] > panel):
             break
-        panels[top], distances[top] = panels[child], distances[child]
+        panels[top] = panels[child]
+        distances[top] = distances[child]
         top = child
-    panels[top], distances[top] = panel, distance
+    panels[top] = panel
+    distances[top] = distance
 
 
-@jit
+@inner
 def drop_nearest(panels, distances, size):
     """Take the nearest of the first ``size`` panels off the heap of :func:`order_panels`; returns how many are left."""
-    panels[0], distances[0] = panels[size - 1], distances[size - 1]
+    panels[0] = panels[size - 1]
+    distances[0] = distances[size - 1]
     _sift(panels, distances, size - 1, 0)
     return size - 1
 
 
-@jit
-def order_panels(query_low, query_high, block, low, high, scale, metric, sure, slack):
+@inner
+def order_panels(nearest, farthest, sure, slack, panels):
     """The panels that may hold one of the k nearest of a block, as a heap with the nearest on top.
 
     Few of them are visited, so they are not sorted. With ``worst`` the largest of the k-th squared distances of the
     block's queries so far (``inf`` while one has fewer than k)::
 
-        panels, distances = order_panels(...)
-        size = panels.size
-        while size > 0 and distances[0] <= with_slack(worst, slack):
+        size = order_panels(nearest, farthest, sure, slack, panels)
+        while size > 0 and nearest[0] <= with_slack(worst, slack):
             ...  # visit panels[0], update worst
-            size = drop_nearest(panels, distances, size)
+            size = drop_nearest(panels, nearest, size)
 
     A panel at the very distance is visited: it may hold a tie with a lower row number.
 
     Parameters
     ----------
-    query_low, query_high, block, low, high, scale, metric, slack
-        As in :func:`active_panels`.
+    nearest, farthest : arrays of float64, shape (count,)
+        What :func:`box_distances` gives; overwritten, the first by the smallest squared distances of the heap.
     sure : int
         How many panels (not the last) surely hold k samples that take part: ``ceil(k / leaf)``, or
         ``ceil(k / (leaf - 1))`` for a hollow kernel; larger than the number of panels if that is not known.
+    slack : float
+        What :func:`slack_of` gives.
+    panels : array of int64, at least of that shape
+        The answer: the first is the nearest, of equal ones the lowest.
 
     Returns
     -------
-    panels : array of int64
-        The first is the nearest, of equal ones the lowest.
-    distances : array of float64
-        Their smallest squared distances.
+    int
+        How many they are.
     """
-    count = low.shape[1]
-    nearest, farthest = np.empty(count), np.empty(count)
-    box_distances(query_low, query_high, block, low, high, scale, metric, nearest, farthest)
-    limit = math.inf
+    count, limit = nearest.size, math.inf
     if sure < count:
-        limit = _value_of_rank(farthest[: count - 1], sure - 1, np.empty(64, np.int64))
-    panels = np.nonzero(nearest <= with_slack(limit, slack))[0]
-    distances = nearest[panels]
-    for top in range(panels.size // 2 - 1, -1, -1):
-        _sift(panels, distances, panels.size, top)
-    return panels, distances
+        for j in range(count):
+            panels[j] = j
+        for top in range(count // 2, -1, -1):
+            _sift(panels, farthest, count - 1, top)
+        for left in range(count - 1, count - sure, -1):
+            drop_nearest(panels, farthest, left)
+        limit = farthest[0]
+    limit = with_slack(limit, slack)
+    size = 0
+    for j in range(count):
+        distance = nearest[j]
+        panels[size] = j
+        nearest[size] = distance
+        size += distance <= limit
+    for top in range(size // 2 - 1, -1, -1):
+        _sift(panels, nearest, size, top)
+    return size
 
 
 def probes(blocks: int) -> np.ndarray:
@@ -421,12 +468,20 @@ def active_share(
     reach: float,
     slack: float,
 ) -> float:
-    """Share of all panels that a block visits, the mean of a few; arguments as of :func:`active_panels`."""
+    """Share of all panels that a block visits, the mean of a few; arguments as of :func:`active_lists`."""
     found = [
-        active_panels(query_low, query_high, b, low, high, scale, metric, profile, reach, slack)[0].size
+        active_lists(query_low, query_high, b, 1, low, high, scale, metric, profile, reach, slack)[1][0]
         for b in probes(query_low.shape[1])
     ]
     return float(np.mean(found)) / low.shape[1]
+
+
+def _squared(gaps: np.ndarray, scale: np.ndarray, metric: int) -> np.ndarray:
+    """The twin of :func:`box_distances` for gaps of shape (d, n)."""
+    gaps = gaps * scale[:, None]
+    if metric == EUCLIDEAN:
+        return np.square(gaps).sum(axis=0)
+    return np.square(gaps.sum(axis=0) if metric == MANHATTAN else gaps.max(axis=0))
 
 
 def nearest_share(
@@ -450,14 +505,17 @@ def nearest_share(
     found = []
     for b in probes(blocks):
         q = queries[b * len(queries) // blocks].astype(np.float64)[:, None]  # of this block, or next to it
-        panels, _ = order_panels(q, q, 0, low, high, scale, metric, -(-k // leaf), slack)
-        rows = (panels[:, None] * leaf + np.arange(leaf)).ravel()
+        above, below = low - q, q - high
+        sure, limit = -(-k // leaf), math.inf
+        if sure < low.shape[1]:
+            farthest = _squared(-np.minimum(above, below), scale, metric)[:-1]
+            limit = np.partition(farthest, sure - 1)[sure - 1]
+        nearest = _squared(np.maximum(np.maximum(above, below), 0.0), scale, metric)
+        rows = (np.flatnonzero(nearest <= limit)[:, None] * leaf + np.arange(leaf)).ravel()
         x = samples[rows[rows < n]].T.astype(np.float64, order="C")
-        squared = np.empty(x.shape[1])
-        box_distances(q, q, 0, x, x, scale, metric, squared, np.empty_like(squared))
-        reach = np.partition(squared, k - 1)[k - 1]
+        reach = np.partition(_squared(np.abs(x - q), scale, metric), k - 1)[k - 1]
         found.append(
-            active_panels(query_low, query_high, b, low, high, scale, metric, COMPACT, reach, slack)[0].size
+            active_lists(query_low, query_high, b, 1, low, high, scale, metric, COMPACT, reach, slack)[1][0]
         )
     return float(np.mean(found)) / low.shape[1]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -66,7 +67,7 @@ class Reach:
 class Order:
     """Samples and queries in k-d order, with their boxes.
 
-    ``points`` and ``places`` are their coordinates in order, ``share`` is that of the panels which a block visits.
+    ``points`` and ``places`` are their coordinates in order, ``boxes`` those of panels, ``blocks`` those of blocks.
     """
 
     reach: Reach
@@ -76,19 +77,30 @@ class Order:
     places: np.ndarray
     boxes: tuple[np.ndarray, np.ndarray]
     blocks: tuple[np.ndarray, np.ndarray]
-    fours: tuple[np.ndarray, np.ndarray]
     slack: float
-    share: float
+
+    @cached_property
+    def fours(self) -> tuple[np.ndarray, np.ndarray]:
+        """Boxes of the fours of queries."""
+        return pruning.boxes(self.places, FOUR)
+
+    def lists(self, start: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The panels that ``count`` blocks visit, the first with the query ``start``; and where each block's end."""
+        reach = self.reach
+        return pruning.active_lists(
+            *(*self.blocks, start // BLOCK, count, *self.boxes, reach.scale, reach.metric, reach.profile),
+            *(float(reach.squared), self.slack),
+        )
 
     def arguments(self, start: int) -> tuple:
         """What :func:`locbook.engine.pruned_sweep.pruned_sweep` needs for the queries from ``start`` on."""
-        reach = self.reach
-        sure = self.boxes[0].shape[1] + 1
+        reach, panels = self.reach, self.boxes[0].shape[1]
+        sure = panels + 1
         if reach.per_panel:
             sure = -(-reach.nearest // reach.per_panel)
         return (
             *(start // BLOCK, self.blocks, self.fours, self.boxes, reach.scale, reach.metric, reach.profile),
-            *(float(reach.squared), sure, self.slack),
+            *(float(reach.squared), sure, self.slack, np.empty((2, panels)), np.empty(panels + 1, np.int64)),
         )
 
 
@@ -204,15 +216,16 @@ def put_in_order(
     low, high = pruning.boxes(x, PANEL)
     queries = pruning.kd_order(q, reach.scale, FOUR)
     q = q[queries]
-    blocks, fours = pruning.boxes(q, BLOCK), pruning.boxes(q, FOUR)
-    if reach.nearest:
-        share = pruning.nearest_share(
-            q, *blocks, x, low, high, reach.scale, reach.metric, reach.nearest, slack, PANEL
-        )
-    else:
-        share = pruning.active_share(
-            *blocks, low, high, reach.scale, reach.metric, reach.profile, reach.squared, slack
-        )
-    if auto and not pruning.worth_pruning(n, m, d, PANEL, BLOCK, share):
-        return None
-    return Order(reach, samples, queries, x, q, (low, high), blocks, fours, slack, share)
+    blocks = pruning.boxes(q, BLOCK)
+    if auto:
+        if reach.nearest:
+            share = pruning.nearest_share(
+                q, *blocks, x, low, high, reach.scale, reach.metric, reach.nearest, slack, PANEL
+            )
+        else:
+            share = pruning.active_share(
+                *blocks, low, high, reach.scale, reach.metric, reach.profile, reach.squared, slack
+            )
+        if not pruning.worth_pruning(n, m, d, PANEL, BLOCK, share):
+            return None
+    return Order(reach, samples, queries, x, q, (low, high), blocks, slack)

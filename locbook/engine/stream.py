@@ -206,8 +206,7 @@ def _sums(
             # a tile stays in the second-level cache while one block after another visits it
             tiles, visitors = (first + np.arange(each)[:, None]).ravel(), np.tile(numbers, each)
         else:
-            first, blocks, _, boxes, *rest, _, slack = pruned.arguments(part.start)
-            tiles, ends = pruning.active_lists(*blocks, first, len(numbers), *boxes, *rest, slack)
+            tiles, ends = pruned.lists(part.start, len(numbers))
             visitors = np.repeat(numbers, np.diff(ends, prepend=0))
         state = f.make_state(samples, len(queries), lanes, *answers)
         bad = f.fused_sweep(

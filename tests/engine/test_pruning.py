@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from numba import njit
 
 from locbook.engine import pruning
 from locbook.engine.pruning import COMPACT, GAUSSIAN, LAPLACE
@@ -11,6 +12,52 @@ from locbook.kernels.metrics import CHEBYSHEV, EUCLIDEAN, MANHATTAN
 
 LEAF, GROUP, BLOCK = 16, 2, 8
 METRICS = {"euclidean": EUCLIDEAN, "manhattan": MANHATTAN, "chebyshev": CHEBYSHEV}
+
+
+# --- what only compiled code calls ---
+
+
+@njit
+def box_distances(query_low, query_high, block, low, high, scale, metric):
+    nearest, farthest = np.empty(low.shape[1]), np.empty(low.shape[1])
+    pruning.box_distances(query_low, query_high, block, low, high, scale, metric, nearest, farthest)
+    return nearest, farthest
+
+
+@njit
+def box_distance(query_low, query_high, block, low, high, panel, scale, metric):
+    return pruning.box_distance(query_low, query_high, block, low, high, panel, scale, metric)
+
+
+@njit
+def with_slack(squared, slack):
+    return pruning.with_slack(squared, slack)
+
+
+@njit
+def active_panels(query_low, query_high, block, low, high, scale, metric, profile, reach, slack):
+    panels = np.empty(low.shape[1] + 1, np.int64)
+    nearest, farthest = box_distances(query_low, query_high, block, low, high, scale, metric)
+    size, limit = pruning.choose_panels(nearest, farthest, profile, reach, slack, panels, 0)
+    return panels[:size], limit
+
+
+@njit
+def order_panels(query_low, query_high, block, low, high, scale, metric, sure, slack):
+    panels = np.empty(low.shape[1], np.int64)
+    nearest, farthest = box_distances(query_low, query_high, block, low, high, scale, metric)
+    size = pruning.order_panels(nearest, farthest, sure, slack, panels)
+    return panels[:size], nearest[:size]
+
+
+@njit
+def drop_nearest(panels, distances, size):
+    return pruning.drop_nearest(panels, distances, size)
+
+
+@njit
+def select(values, rank, counts):
+    return pruning._select(values, values.size, rank, counts)
 
 
 # --- data: queries and samples ---
@@ -130,17 +177,21 @@ class Ordered:
         return self.order[panel * self.leaf : (panel + 1) * self.leaf]
 
     def active(self, b, metric, profile, reach):
-        panels, limit = pruning.active_panels(
+        panels, limit = active_panels(
             *self.blocks, b, *self.boxes, self.scale, metric, profile, reach, self.slack
         )
         assert len(set(panels)) == len(panels)
+        listed, _ = pruning.active_lists(
+            *self.blocks, b, 1, *self.boxes, self.scale, metric, profile, reach, self.slack
+        )
+        np.testing.assert_array_equal(listed, panels)
         return panels, limit
 
     def group_distances(self, b, panel, metric):
         """Of the panel to each query of the block, by its group."""
         last = self.groups[0].shape[1]
         near = [
-            pruning.box_distance(*self.groups, g, *self.boxes, panel, self.scale, metric)
+            box_distance(*self.groups, g, *self.boxes, panel, self.scale, metric)
             for g in range(4 * b, min(4 * b + 4, last))
         ]
         return np.repeat(near, self.group)[: len(self.queries[b])]
@@ -196,12 +247,16 @@ def test_order_of_hard_values(name):
 
 
 @pytest.mark.parametrize("name", HARD)
-def test_value_of_rank_is_a_sort(name):
+def test_selection_is_a_sort(name):
     values = HARD[name](3001)
-    counts = np.empty(256, np.int64)
+    ordered, counts = np.sort(values), np.empty(256, np.int64)
     for rank in (0, 1, 1500, 2999, 3000):
-        got = pruning._value_of_rank(values.copy(), rank, counts)
-        assert got == np.sort(values)[rank]
+        moved = values.copy()
+        place = select(moved, rank, counts)
+        assert moved[place] == ordered[rank]
+        equal = min(place, rank - np.searchsorted(ordered, ordered[rank]))
+        assert (moved[place - equal : place] == ordered[rank]).all()
+        assert (moved[: place - equal] < ordered[rank]).all()
 
 
 def test_integers_and_float32_are_ordered_alike():
@@ -215,9 +270,8 @@ def test_integers_and_float32_are_ordered_alike():
 def test_boxes_and_their_distances(name, metric):
     q, x = given(name, 3)
     code, all_ = METRICS[metric], Ordered(q, x, scale_of(3))
-    nearest, farthest = np.empty(all_.panels), np.empty(all_.panels)
     for b, queries in enumerate(all_.queries):
-        pruning.box_distances(*all_.blocks, b, *all_.boxes, all_.scale, code, nearest, farthest)
+        nearest, farthest = box_distances(*all_.blocks, b, *all_.boxes, all_.scale, code)
         for panel in range(all_.panels):
             rows = all_.rows(panel)
             np.testing.assert_array_equal(all_.boxes[0][:, panel], x[rows].min(axis=0))
@@ -225,7 +279,7 @@ def test_boxes_and_their_distances(name, metric):
             s = squared(code, q[queries], x[rows], all_.scale)
             assert nearest[panel] <= s.min() * (1 + all_.slack)
             assert farthest[panel] >= s.max() * (1 - all_.slack)
-            one = pruning.box_distance(*all_.blocks, b, *all_.boxes, panel, all_.scale, code)
+            one = box_distance(*all_.blocks, b, *all_.boxes, panel, all_.scale, code)
             assert one == nearest[panel]
             assert (all_.group_distances(b, panel, code) <= s.min(axis=1) * (1 + all_.slack)).all()
 
@@ -247,10 +301,8 @@ def test_distances_of_two_boxes_by_hand():
         "chebyshev": ([16.0, 0.0], [36.0, 1.0]),
     }
     for name, (near, far) in wanted.items():
-        nearest, farthest = np.empty(2), np.empty(2)
-        pruning.box_distances(
-            np.zeros((2, 1)), np.ones((2, 1)), 0, low, high, np.ones(2), METRICS[name], nearest, farthest
-        )
+        block = np.zeros((2, 1)), np.ones((2, 1))
+        nearest, farthest = box_distances(*block, 0, low, high, np.ones(2), METRICS[name])
         np.testing.assert_array_equal(nearest, near)
         np.testing.assert_array_equal(farthest, far)
 
@@ -295,9 +347,7 @@ def test_float32_distances_need_their_slack():
     for i in range(len(q)):
         a, b = q[i].astype(float)[:, None], x[i].astype(float)[:, None]
         for slack in (0.0, pruning.slack_of(3, np.float32)):
-            found = pruning.active_panels(a, a, 0, b, b, np.ones(3), EUCLIDEAN, COMPACT, float(s[i]), slack)[
-                0
-            ]
+            found = active_panels(a, a, 0, b, b, np.ones(3), EUCLIDEAN, COMPACT, float(s[i]), slack)[0]
             missed += found.size == 0 and slack == 0.0
             assert found.size == 1 or slack == 0.0
     assert missed > 50
@@ -308,7 +358,7 @@ def test_squares_that_end_in_float32_are_kept():
     at, other = np.zeros((1, 1)), np.full((1, 1), 1e-23)
     assert np.float32(1e-23) ** 2 == 0
     slack = pruning.slack_of(1, np.float32)
-    panels, _ = pruning.active_panels(at, at, 0, other, other, np.ones(1), EUCLIDEAN, COMPACT, 0.0, slack)
+    panels, _ = active_panels(at, at, 0, other, other, np.ones(1), EUCLIDEAN, COMPACT, 0.0, slack)
     assert panels.tolist() == [0]
 
 
@@ -318,9 +368,9 @@ def test_order_of_active_panels_does_not_depend_on_the_block():
     for b in range(len(all_.queries)):
         panels, limit = all_.active(b, EUCLIDEAN, COMPACT, 1.0)
         assert (np.diff(panels) > 0).all()
-        assert limit == pruning.with_slack(1.0, all_.slack)
+        assert limit == with_slack(1.0, all_.slack)
     away = np.full((2, 1), 50.0)
-    panels, _ = pruning.active_panels(away, away, 0, *all_.boxes, np.ones(2), EUCLIDEAN, COMPACT, 1.0, 0.0)
+    panels, _ = active_panels(away, away, 0, *all_.boxes, np.ones(2), EUCLIDEAN, COMPACT, 1.0, 0.0)
     assert panels.shape == (0,)
 
 
@@ -405,23 +455,21 @@ def walk(all_, q, x, b, metric, k, *, sure=None, itself=True):
     """Rows of the k nearest of a block, ties by row, by panels from near to far; and which panels were visited."""
     queries = all_.queries[b]
     sure = -(-k // all_.leaf) if sure is None else sure
-    panels, distances = pruning.order_panels(
-        *all_.blocks, b, *all_.boxes, all_.scale, metric, sure, all_.slack
-    )
+    panels, distances = order_panels(*all_.blocks, b, *all_.boxes, all_.scale, metric, sure, all_.slack)
     listed = sorted(zip(distances, panels, strict=True))
     best = [[(math.inf, len(x))] * k for _ in queries]
     visited, size = [], len(panels)
     while size > 0:
         worst = np.array([line[-1][0] for line in best])
-        if distances[0] > pruning.with_slack(worst.max(), all_.slack):
+        if distances[0] > with_slack(worst.max(), all_.slack):
             break
         panel = panels[0]
         assert (distances[0], panel) == listed[len(visited)]
         visited.append(panel)
-        size = pruning.drop_nearest(panels, distances, size)
+        size = drop_nearest(panels, distances, size)
         rows = all_.rows(panel)
         s = squared(metric, q[queries], x[rows], all_.scale)
-        near = all_.group_distances(b, panel, metric) <= pruning.with_slack(worst, all_.slack)
+        near = all_.group_distances(b, panel, metric) <= with_slack(worst, all_.slack)
         for i in np.flatnonzero(near):
             found = [(s[i, j], row) for j, row in enumerate(rows) if itself or row != queries[i]]
             best[i] = sorted(best[i] + found)[:k]
@@ -477,7 +525,7 @@ def test_few_panels_are_visited_where_it_pays():
     assert np.median(visits) < 0.1 * all_.panels
 
     def listed(b, sure):
-        return pruning.order_panels(*all_.blocks, b, *all_.boxes, all_.scale, EUCLIDEAN, sure, 0.0)[0]
+        return order_panels(*all_.blocks, b, *all_.boxes, all_.scale, EUCLIDEAN, sure, 0.0)[0]
 
     assert np.median([len(listed(b, 1)) for b in range(len(all_.queries))]) < 0.5 * all_.panels
     assert sorted(listed(0, all_.panels + 1)) == list(range(all_.panels))  # nothing is sure
