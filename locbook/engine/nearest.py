@@ -165,7 +165,7 @@ def nearest_in_cells(
 
 @jit
 def pruned_nearest(
-    sieve, queries, query_ids, panels, n, ids, hollow, first_block, blocks, fours, boxes, scale, metric, sure, slack,
+    sieve, queries, query_ids, panels, n, ids, hollow, first_block, blocks, fours, boxes, scale, metric, slack,
     distances, some, best, rows,
 ):  # fmt: skip
     """Queries and samples in k-d order; ``best`` (minus the squared distances) and ``rows`` are heaps, shape (b, k)."""
@@ -178,7 +178,7 @@ def pruned_nearest(
         box_distances(
             blocks[0], blocks[1], block, boxes[0], boxes[1], scale, metric, distances[0], distances[1]
         )
-        left = order_panels(distances[0], distances[1], sure, slack, some)
+        left = order_panels(distances[0], some)
         while left > 0:
             worst = 0.0
             for i in range(start, stop):
@@ -328,9 +328,7 @@ def sieve_all(
         def walk(some: slice) -> None:
             own = pruned.queries[some]
             heaps = best[own], rows[own]
-            first, blocks, fours, boxes, scale, metric, _, _, sure, slack, *room = pruned.arguments(
-                some.start
-            )
+            first, blocks, fours, boxes, scale, metric, _, _, slack, *room = pruned.arguments(some.start)
             pruned_nearest(
                 *(
                     sieve,
@@ -342,7 +340,7 @@ def sieve_all(
                     hollow,
                     first,
                 ),
-                *(blocks, fours, boxes, scale, metric, sure, slack, *room, *heaps),
+                *(blocks, fours, boxes, scale, metric, slack, *room, *heaps),
             )
             best[own], rows[own] = heaps
 

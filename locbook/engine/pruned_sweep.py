@@ -28,7 +28,7 @@ def _worst(sums, start, stop):
 @jit(allocates=False)
 def pruned_sweep(
     top, parts, program, queries, query_ids, query_data, panels, n, ids, sample_data, masks, multiplicity, values,
-    labels, parents, dimensions, first_block, blocks, fours, boxes, scale, metric, profile, reach, sure, slack,
+    labels, parents, dimensions, first_block, blocks, fours, boxes, scale, metric, profile, reach, slack,
     distances, some, room, shift, total, sums, order,
 ):  # fmt: skip
     """:func:`locbook.engine.sweep.sweep` for samples and queries in k-d order.
@@ -41,7 +41,7 @@ def pruned_sweep(
         Number of the block that the first query begins.
     blocks, fours, boxes : (low, high)
         Boxes of all blocks of queries, of their fours, and of the panels, shapes (d, ...).
-    scale, metric, profile, reach, sure, slack
+    scale, metric, profile, reach, slack
         As in :mod:`locbook.engine.pruning`.
     distances, some : arrays of float64 and int64, shapes (2, panels) and (panels + 1,)
         Room.
@@ -54,7 +54,7 @@ def pruned_sweep(
         box_distances(blocks[0], blocks[1], block, boxes[0], boxes[1], scale, metric, nearest, farthest)
         limit, at = math.inf, 0
         if top:
-            left = order_panels(nearest, farthest, sure, slack, some)
+            left = order_panels(nearest, some)
         else:
             left, limit = choose_panels(nearest, farthest, profile, reach, slack, some, 0)
         while left > 0:

@@ -400,13 +400,13 @@ def drop_nearest(panels, distances, size):
 
 
 @inner
-def order_panels(nearest, farthest, sure, slack, panels):
-    """The panels that may hold one of the k nearest of a block, as a heap with the nearest on top.
+def order_panels(nearest, panels):
+    """Make a heap of all panels, with the nearest on top, of equal ones the lowest; returns how many they are.
 
     Few of them are visited, so they are not sorted. With ``worst`` the largest of the k-th squared distances of the
     block's queries so far (``inf`` while one has fewer than k)::
 
-        size = order_panels(nearest, farthest, sure, slack, panels)
+        size = order_panels(nearest, panels)
         while size > 0 and nearest[0] <= with_slack(worst, slack):
             ...  # visit panels[0], update worst
             size = drop_nearest(panels, nearest, size)
@@ -415,40 +415,16 @@ def order_panels(nearest, farthest, sure, slack, panels):
 
     Parameters
     ----------
-    nearest, farthest : arrays of float64, shape (count,)
-        What :func:`box_distances` gives; overwritten, the first by the smallest squared distances of the heap.
-    sure : int
-        How many panels (not the last) surely hold k samples that take part: ``ceil(k / leaf)``, or
-        ``ceil(k / (leaf - 1))`` for a hollow kernel; larger than the number of panels if that is not known.
-    slack : float
-        What :func:`slack_of` gives.
+    nearest : array of float64, shape (count,)
+        What :func:`box_distances` gives; put into the order of ``panels``.
     panels : array of int64, at least of that shape
-        The answer: the first is the nearest, of equal ones the lowest.
-
-    Returns
-    -------
-    int
-        How many they are.
+        The answer.
     """
-    count, limit = nearest.size, math.inf
-    if sure < count:
-        for j in range(count):
-            panels[j] = j
-        for top in range(count // 2, -1, -1):
-            _sift(panels, farthest, count - 1, top)
-        for left in range(count - 1, count - sure, -1):
-            drop_nearest(panels, farthest, left)
-        limit = farthest[0]
-    limit = with_slack(limit, slack)
-    size = 0
-    for j in range(count):
-        distance = nearest[j]
-        panels[size] = j
-        nearest[size] = distance
-        size += distance <= limit
-    for top in range(size // 2 - 1, -1, -1):
-        _sift(panels, nearest, size, top)
-    return size
+    for j in range(nearest.size):
+        panels[j] = j
+    for top in range(nearest.size // 2 - 1, -1, -1):
+        _sift(panels, nearest, nearest.size, top)
+    return nearest.size
 
 
 def probes(blocks: int) -> np.ndarray:

@@ -95,12 +95,9 @@ class Order:
     def arguments(self, start: int) -> tuple:
         """What :func:`locbook.engine.pruned_sweep.pruned_sweep` needs for the queries from ``start`` on."""
         reach, panels = self.reach, self.boxes[0].shape[1]
-        sure = panels + 1
-        if reach.per_panel:
-            sure = -(-reach.nearest // reach.per_panel)
         return (
             *(start // BLOCK, self.blocks, self.fours, self.boxes, reach.scale, reach.metric, reach.profile),
-            *(float(reach.squared), sure, self.slack, np.empty((2, panels)), np.empty(panels + 1, np.int64)),
+            *(float(reach.squared), self.slack, np.empty((2, panels)), np.empty(panels + 1, np.int64)),
         )
 
 

@@ -43,10 +43,10 @@ def active_panels(query_low, query_high, block, low, high, scale, metric, profil
 
 
 @njit
-def order_panels(query_low, query_high, block, low, high, scale, metric, sure, slack):
+def order_panels(query_low, query_high, block, low, high, scale, metric):
     panels = np.empty(low.shape[1], np.int64)
-    nearest, farthest = box_distances(query_low, query_high, block, low, high, scale, metric)
-    size = pruning.order_panels(nearest, farthest, sure, slack, panels)
+    nearest, _ = box_distances(query_low, query_high, block, low, high, scale, metric)
+    size = pruning.order_panels(nearest, panels)
     return panels[:size], nearest[:size]
 
 
@@ -451,11 +451,10 @@ def test_leave_one_out_may_lose_a_lone_sample(profile):
 # --- the k nearest ---
 
 
-def walk(all_, q, x, b, metric, k, *, sure=None, itself=True):
+def walk(all_, q, x, b, metric, k, *, itself=True):
     """Rows of the k nearest of a block, ties by row, by panels from near to far; and which panels were visited."""
     queries = all_.queries[b]
-    sure = -(-k // all_.leaf) if sure is None else sure
-    panels, distances = order_panels(*all_.blocks, b, *all_.boxes, all_.scale, metric, sure, all_.slack)
+    panels, distances = order_panels(*all_.blocks, b, *all_.boxes, all_.scale, metric)
     listed = sorted(zip(distances, panels, strict=True))
     best = [[(math.inf, len(x))] * k for _ in queries]
     visited, size = [], len(panels)
@@ -496,11 +495,11 @@ def test_nearest_but_itself(name):
     for b, queries in enumerate(all_.queries):
         s = squared(EUCLIDEAN, x[queries], x, all_.scale)
         s[np.arange(len(queries)), queries] = np.inf
-        found, _ = walk(all_, x, x, b, EUCLIDEAN, LEAF, sure=2, itself=False)
+        found, _ = walk(all_, x, x, b, EUCLIDEAN, LEAF, itself=False)
         np.testing.assert_array_equal(found, np.argsort(s, axis=1, kind="stable")[:, :LEAF])
 
 
-def test_a_last_panel_of_one_is_not_sure_to_hold_k():
+def test_a_last_panel_of_one_does_not_hold_k():
     x = np.append(np.random.default_rng(0).normal(size=4 * LEAF), 1e3)[:, None]
     q = np.array([[1e3]])
     all_ = Ordered(q, x, np.ones(1))
@@ -523,12 +522,6 @@ def test_few_panels_are_visited_where_it_pays():
     all_ = Ordered(q, x, np.ones(3))
     visits = [len(walk(all_, q, x, b, EUCLIDEAN, 10)[1]) for b in range(0, len(all_.queries), 25)]
     assert np.median(visits) < 0.1 * all_.panels
-
-    def listed(b, sure):
-        return order_panels(*all_.blocks, b, *all_.boxes, all_.scale, EUCLIDEAN, sure, 0.0)[0]
-
-    assert np.median([len(listed(b, 1)) for b in range(len(all_.queries))]) < 0.5 * all_.panels
-    assert sorted(listed(0, all_.panels + 1)) == list(range(all_.panels))  # nothing is sure
 
 
 # --- whether it pays ---
