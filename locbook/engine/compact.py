@@ -73,11 +73,31 @@ def make_grid(points: np.ndarray, reach: float) -> Grid | None:
 @inner
 def place_on(grid, k, x):
     """Number of the cell along axis ``k``; beyond the grid that at its edge."""
-    return int(min(max((x - grid.low[k]) * grid.inverse, 0.0), grid.counts[k] - 1.0))
+    place, last = (x - grid.low[k]) * grid.inverse, grid.counts[k] - 1.0
+    place = place if place > 0.0 else 0.0
+    return np.intp(place if place < last else last)
 
 
-@jit
-def sort_into(grid, points):
+@jit(allocates=False)
+def _sort_into(grid, points, cell_of, starts, rows):
+    n, cells = points.shape[0], starts.size - 2
+    for i in range(n):
+        cell = 0
+        for k in range(grid.counts.size):
+            cell = cell * grid.counts[k] + place_on(grid, k, points[i, grid.columns[k]])
+        cell_of[i] = cell
+        starts[cell + 2] += 1
+    for cell in range(cells):
+        starts[cell + 2] += starts[cell + 1]
+    for i in range(
+        n
+    ):  # each cell has its start one place further on, and moves it to its end, the next one's start
+        at = starts[cell_of[i] + 1]
+        rows[at] = i
+        starts[cell_of[i] + 1] = at + 1
+
+
+def sort_into(grid: Grid, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Counting sort.
 
     Returns
@@ -87,26 +107,10 @@ def sort_into(grid, points):
     rows : array of int64, shape (n,)
         The rows of the points, by cell; in one cell they ascend.
     """
-    n, cells = points.shape[0], 1
-    for k in range(grid.counts.size):
-        cells *= grid.counts[k]
-    cell_of, rows, starts = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(cells + 1, np.int64)
-    for i in range(n):
-        cell = 0
-        for k in range(grid.counts.size):
-            cell = cell * grid.counts[k] + place_on(grid, k, points[i, grid.columns[k]])
-        cell_of[i] = cell
-        starts[cell] += 1
-    at = 0
-    for cell in range(cells + 1):
-        starts[cell], at = at, at + starts[cell]
-    for i in range(n):
-        rows[starts[cell_of[i]]] = i
-        starts[cell_of[i]] += 1
-    for cell in range(cells, 0, -1):
-        starts[cell] = starts[cell - 1]
-    starts[0] = 0
-    return starts, rows
+    cell_of, rows = np.empty((2, len(points)), np.int64)
+    starts = np.zeros(np.prod(grid.counts) + 2, np.int64)
+    _sort_into(grid, points, cell_of, starts, rows)
+    return starts[:-1], rows
 
 
 @inner
@@ -133,10 +137,11 @@ else:
         return total + gap * gap
 
 
-@jit
+@jit(allocates=False)
 def compact_sweep(
-    profile, shape, slack, grid, starts, samples, multiplicity, values, queries, squared, order, total, sums
-):
+    profile, shape, slack, grid, starts, samples, multiplicity, values, queries, squared, order, edges, row, found,
+    total, sums,
+):  # fmt: skip
     """Add all samples within reach to the sums of some queries.
 
     Parameters
@@ -154,22 +159,18 @@ def compact_sweep(
         ``squared`` holds the squared bandwidths.
     order : array of int64
         Rows of the queries that are looked at.
+    edges, row, found : arrays of int64, float64 and int64, shapes (3, g), (GATHERED,) and (GATHERED,)
+        Room.
     """
-    last = grid.counts.size - 1
-    first, final, at = (
-        np.empty(last + 1, np.int64),
-        np.empty(last + 1, np.int64),
-        np.empty(last + 1, np.int64),
-    )
-    row, found = np.empty(GATHERED), np.empty(GATHERED, np.int64)
-    d = samples.shape[0]
+    last, d = grid.counts.size - 1, samples.shape[0]
+    first, final, at = edges[0], edges[1], edges[2]
     for i in order:
         q, limit = queries[i], with_slack(squared[i], slack)
         wide = math.sqrt(limit) * (1.0 + 1e-14)
         for k in range(last + 1):
             x = q[grid.columns[k]]
-            first[k], final[k] = place_on(grid, k, x - wide), place_on(grid, k, x + wide)
-            at[k] = first[k]
+            first[k] = at[k] = place_on(grid, k, x - wide)
+            final[k] = place_on(grid, k, x + wide)
         count, k = 0, last
         while k >= 0:
             line = 0
@@ -258,5 +259,10 @@ def sum_compact(
         *(grid, starts, np.ascontiguousarray(x[rows].T), weights, known, q, squared),
     )
     total, sums = np.zeros(m), np.zeros((m, values.shape[1]))
-    run_tasks(lambda some: compact_sweep(*given, order[some], total, sums), split(m, TASK))
+
+    def add(some: slice) -> None:
+        room = np.empty((3, len(grid.columns)), np.int64), np.empty(GATHERED), np.empty(GATHERED, np.int64)
+        compact_sweep(*given, order[some], *room, total, sums)
+
+    run_tasks(add, split(m, TASK))
     return total, sums
