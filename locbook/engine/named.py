@@ -12,6 +12,17 @@ import numpy as np
 
 from ..kernels import metrics, profiles
 from ..kernels.logarithm import log
+from ..kernels.metrics import (
+    CHEBYSHEV,
+    COSINE,
+    EUCLIDEAN,
+    HAMMING,
+    HAVERSINE,
+    MANHATTAN,
+    MATRIX,
+    MINKOWSKI,
+    PERIODIC,
+)
 from .exponential import exp_negative
 from .panels import PANEL
 from .parts import FLOAT32_PROFILE_PART, METRIC_PART, PROFILE_PART, address, inner
@@ -50,29 +61,30 @@ def metric_address(code: int) -> int:
     returns how many are bad: none.
     """
 
+    # names of this module: numbers that Numba knows, so it compiles one branch
     @inner
     def metric(queries, i, panels, first, count, columns, scale, parameters, out, work):
         q = queries[i]
         for t in range(count):
             some = out[t * PANEL : (t + 1) * PANEL]
             tile = panels[first + t]
-            if code == metrics.EUCLIDEAN:
+            if code == EUCLIDEAN:
                 metrics.euclidean_row(q, tile, PANEL, columns, scale, parameters, some, work)
-            elif code == metrics.MANHATTAN:
+            elif code == MANHATTAN:
                 metrics.manhattan_row(q, tile, PANEL, columns, scale, parameters, some, work)
-            elif code == metrics.CHEBYSHEV:
+            elif code == CHEBYSHEV:
                 metrics.chebyshev_row(q, tile, PANEL, columns, scale, parameters, some, work)
-            elif code == metrics.MINKOWSKI:
+            elif code == MINKOWSKI:
                 minkowski_row(q, tile, PANEL, columns, scale, parameters, some, work)
-            elif code == metrics.MATRIX:
+            elif code == MATRIX:
                 metrics.matrix_row(q, tile, PANEL, columns, scale, parameters, some, work)
-            elif code == metrics.HAMMING:
+            elif code == HAMMING:
                 metrics.hamming_row(q, tile, PANEL, columns, scale, parameters, some, work)
-            elif code == metrics.HAVERSINE:
+            elif code == HAVERSINE:
                 metrics.haversine_row(q, tile, PANEL, columns, scale, parameters, some, work)
-            elif code == metrics.PERIODIC:
+            elif code == PERIODIC:
                 metrics.periodic_row(q, tile, PANEL, columns, scale, parameters, some, work)
-            elif code == metrics.COSINE:
+            elif code == COSINE:
                 metrics.cosine_row(q, tile, PANEL, columns, scale, parameters, some, work)
             else:
                 metrics.nan_euclidean_row(q, tile, PANEL, columns, scale, parameters, some, work)
