@@ -26,22 +26,24 @@ the spread of the data is many bandwidths: beyond :data:`SPREAD` the pairs are p
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
 from ..kernels.bandwidth import VaryingBandwidth
 from .fused import LOG2_E, weigh_address
 from .leaf import Leaf, as_product, rows_of, rule_of
 from .panels import PANEL, pack, pack_rows, unpack
-from .parts import call, jit
+from .parts import INTEGERS, THREE, address, call, inner
 from .pool import run_tasks
 from .problem import Problem
 from .reach import coordinates, some_columns
+from .records import Record, run, whole
 from .scores import PRODUCT, scores_address
 from .stream import FLOAT32_ERROR, around_middle, fits_float32, float32_error
-from .terms import ALL, NOBODY, SOME, Rule
+from .terms import ALL, NOBODY, SOME, Rows, Rule, rule_types
 from .values import sample_sums_address, values_address
 from .vectors import ENABLED, ROWS, VALUE_ROWS, VECTOR_BYTES
 
@@ -60,11 +62,12 @@ LARGEST = {"float32": 1e12, "float64": 1e100}
 
 
 class Parts(NamedTuple):
-    """Addresses: the weights, as in ``fused_sweep``; products with each sample; sums over samples, and over queries."""
+    """Addresses: the weights, as in ``fused_sweep``, and who calls ``prepare``, or 0; products; sums."""
 
     weigh: int
     weigh_some: int
     prepare: int
+    look: int
     products: int
     of_queries: int
     of_samples: int
@@ -154,11 +157,10 @@ def make_scratch(samples: Samples, per_tile: int, by_row: bool) -> Scratch:
     )
 
 
-@jit(allocates=False)
-def fused_backward(parts, samples, queries, rule, of_rule, room, per_tile, by_row, of_queries):
-    r"""All sums of some queries and the samples of a task.
+class Given(NamedTuple):
+    r"""What :func:`fused_backward` works on.
 
-    Parameters
+    Attributes
     ----------
     parts : Parts
     samples : Samples
@@ -167,70 +169,106 @@ def fused_backward(parts, samples, queries, rule, of_rule, room, per_tile, by_ro
     room : Scratch
     per_tile : int
         Panels of a tile.
-    by_row : bool
-        Whether ``samples.points`` are stored so.
-    of_queries : array of float64, shape (b, e)
+    of_queries : array of float64, shape (b, e, 1), or (b, slots, W) where ``samples.points`` are by row
         The answer: :math:`\sum_j A_{ij} x_j`.
     """
-    panels = samples.panels.shape[0]
-    n_lanes, d = room.sums.shape[2], of_queries.shape[1]
-    for start in range(0, queries.slope.size, BLOCK):
-        rows = min(BLOCK, queries.slope.size - start)
+
+    parts: Parts
+    samples: Samples
+    queries: Queries
+    rule: Rule
+    of_rule: Rows
+    room: Scratch
+    per_tile: int
+    of_queries: np.ndarray
+
+
+@cache
+def given_type(dtype: str) -> Record:
+    """Numba's type of :class:`Given`."""
+    one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
+    flags = types.Array(types.bool_, 2, "C")
+    kinds = (
+        types.NamedTuple(len(Parts._fields) * [types.int64], Parts),
+        types.NamedTuple((three, two, one, three, three, THREE, THREE), Samples),
+        types.NamedTuple((two, one, one, two, one, two), Queries),
+        *rule_types(dtype),
+        types.NamedTuple(
+            (three, two, two, flags, INTEGERS, two, three, three, three, INTEGERS, one), Scratch
+        ),
+        *(types.int64, THREE),
+    )
+    return Record(types.NamedTuple(kinds, Given))
+
+
+@inner
+def _look(given, start, rows, first, count):
+    """Say in the scratch who takes part; returns how many queries are among four for which somebody does."""
+    room, taken = given.room, 0
+    call(
+        given.parts.prepare, whole(given.rule), whole(given.of_rule), given.queries.places, given.samples.panels,
+        start, 0, rows // ROWS, first, count, room.weights, room.work, room.takes_part, room.who,
+    )  # fmt: skip
+    for i in range(rows):
+        if room.who[i // ROWS] != NOBODY:
+            taken += 1
+        else:
+            for j in range(count * PANEL):
+                room.weights[i, j] = room.pulls[i, j] = 0
+    return taken
+
+
+@inner
+def _fused_backward(given):
+    parts, samples, queries, room = given.parts, given.samples, given.queries, given.room
+    panels, values, per_tile, who = samples.panels, samples.values, given.per_tile, room.who
+    weights, pulls, cotangent, level = room.weights, room.pulls, queries.cotangent, queries.level
+    sums, of_queries, by_row = room.sums, given.of_queries, given.of_queries.shape[2] > 1
+    for start in range(0, level.size, BLOCK):
+        rows = min(BLOCK, level.size - start)
         stop = start + rows
-        room.sums[:] = 0
-        for first in range(0, panels, per_tile):
-            count = min(per_tile, panels - first)
-            if parts.prepare:
-                call(
-                    parts.prepare, rule, of_rule, queries.places, samples.panels, start, 0, rows // ROWS, first, count,
-                    room.weights, room.work, room.takes_part, room.who,
-                )  # fmt: skip
-            taken = False
-            for i in range(0, rows, ROWS):
-                found = room.who[i // ROWS]
-                if found == NOBODY:
-                    for r in range(i, i + ROWS):
-                        for j in range(count * PANEL):
-                            room.weights[r, j] = room.pulls[r, j] = 0
-                    continue
-                taken = True
-                call(
-                    parts.weigh_some if found == SOME else parts.weigh,
-                    queries.places, start + i, i, samples.panels, first, count, samples.bias,
-                    queries.slope, queries.shift[start:stop], samples.factors, samples.values, room.lanes, room.weights,
-                    room.takes_part[i:],
-                )  # fmt: skip
-            if not taken:
+        for first in range(0, panels.shape[0], per_tile):
+            count = min(per_tile, panels.shape[0] - first)
+            if parts.look and call(parts.look, given, start, rows, first, count) == 0:
                 continue
             for i in range(0, rows, ROWS):
-                if room.who[i // ROWS] != NOBODY:
+                if who[i // ROWS] != NOBODY:
                     call(
-                        parts.products, queries.cotangent, start + i, samples.values, first, count, room.columns,
-                        room.ones, room.pulls[i : i + ROWS],
+                        parts.weigh_some if who[i // ROWS] == SOME else parts.weigh,
+                        queries.places, start + i, i, panels, first, count, samples.bias, queries.slope,
+                        queries.shift[start:stop], samples.factors, values, room.lanes, weights, room.takes_part[i:],
                     )  # fmt: skip
-            call(
-                parts.of_samples,
-                room.weights,
-                rows,
-                queries.cotangent[start:stop],
-                first,
-                count,
-                room.value_sums,
-            )
+            for i in range(0, rows, ROWS):
+                if who[i // ROWS] != NOBODY:
+                    call(
+                        parts.products, cotangent, start + i, values, first, count, room.columns, room.ones,
+                        pulls[i : i + ROWS],
+                    )  # fmt: skip
+            call(parts.of_samples, weights, rows, cotangent[start:stop], first, count, room.value_sums)
             for i in range(rows):
-                level = queries.level[start + i]
+                own = level[start + i]
                 for j in range(count * PANEL):
-                    room.pulls[i, j] = (room.pulls[i, j] - level) * room.weights[i, j]
-            call(
-                parts.of_samples, room.pulls, rows, queries.points[start:stop], first, count, room.point_sums
-            )
-            call(parts.of_queries, room.pulls, rows, samples.points, first, count, room.sums)
+                    pulls[i, j] = (pulls[i, j] - own) * weights[i, j]
+            call(parts.of_samples, pulls, rows, queries.points[start:stop], first, count, room.point_sums)
+            call(parts.of_queries, pulls, rows, samples.points, first, count, sums)
         for i in range(rows):
-            for slot in range(room.sums.shape[1]):
-                for lane in range(n_lanes):
-                    c = slot * n_lanes + lane if by_row else slot
-                    if c < d:
-                        of_queries[start + i, c] += room.sums[i, slot, lane]
+            for slot in range(sums.shape[1]):
+                total = 0.0
+                for lane in range(sums.shape[2]):
+                    one = sums[i, slot, lane]
+                    total += one
+                    if by_row:
+                        of_queries[start + i, slot, lane] += one
+                    sums[i, slot, lane] = 0
+                if not by_row:
+                    of_queries[start + i, slot, 0] += total
+    return 0
+
+
+def fused_backward(dtype: str, given: Given) -> None:
+    """All sums of some queries and the samples of a task."""
+    kind = given_type(dtype)
+    run(address(_fused_backward, kind), kind, given)
 
 
 class Sums(NamedTuple):
@@ -352,10 +390,12 @@ def _backward(
     lanes = VECTOR_BYTES // number.itemsize
     sought = x if leaf.kind == PRODUCT else np.column_stack([x, np.ones(n)])
     by_row = sought.shape[1] >= lanes
+    prepare = leaf.prepare(dtype)
     parts = Parts(
         weigh=weigh_address(dtype, leaf.kind, False, 0, True),
         weigh_some=weigh_address(dtype, leaf.kind, False, 0, True, leaf.prepared),
-        prepare=leaf.prepare(dtype),
+        prepare=prepare,
+        look=address(_look, given_type(dtype), *4 * [types.intp]) if prepare else 0,
         products=scores_address(dtype, PRODUCT),
         of_queries=values_address(dtype, by_row),
         of_samples=sample_sums_address(dtype),
@@ -395,11 +435,12 @@ def _backward(
         some, chunk, rule = given
         passing = Queries(*(a[rows] for a in every))
         of_rule = rows_of(leaf, slice(rows.start, min(m, rows.stop)), chunk)
-        sums, room = np.zeros((len(passing.slope), sought.shape[1])), make_scratch(some, per_tile, by_row)
-        fused_backward(parts, some, passing, rule, of_rule, room, per_tile, by_row, sums)
+        room = make_scratch(some, per_tile, by_row)
+        sums = np.zeros((len(passing.slope), room.sums.shape[1], lanes if by_row else 1))
+        fused_backward(dtype, Given(parts, some, passing, rule, of_rule, room, per_tile, sums))
         some.value_sums[:] += room.value_sums
         some.point_sums[:] += room.point_sums
-        return sums
+        return sums.reshape(len(sums), -1)[:, : sought.shape[1]]
 
     queries = np.zeros((len(every.slope), sought.shape[1]))
     if problem.groups is None:  # tasks by the data alone: the same bits for any number of threads

@@ -9,7 +9,7 @@ it names it, as ``record.field``, and hands the place on. Fields cannot be set, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from ctypes import addressof, c_char
 
 import numpy as np
 from numba import types
@@ -23,13 +23,14 @@ from .parts import call, jit
 from .vectors import INT
 
 WORD = 8
+_place = (c_char * 0).from_buffer
 
 
 class Record(types.Type):
     """Numba's type of a record; ``kind`` is that of a named tuple of the same fields: contiguous arrays, integers."""
 
     def __init__(self, kind: types.NamedTuple) -> None:
-        self.kind = kind
+        self.kind, self.layout = kind, tuple(_layout(kind))
         super().__init__(name=f"{kind.instance_class.__name__}({','.join(map(_code, kind.types))})")
 
 
@@ -104,21 +105,37 @@ def whole(typing_context, record):
     return record.kind(record), generate
 
 
-def _words(kind: types.Type, value: Any) -> Iterator[int]:
-    if isinstance(kind, types.BaseTuple):
-        for one in zip(kind.types, value, strict=True):
-            yield from _words(*one)
-    elif isinstance(kind, types.Array):
-        if value.ndim != kind.ndim or value.dtype != _dtype(kind) or not value.flags.c_contiguous:
-            raise TypeError(f"a record holds {kind} here, not {value.dtype} of shape {value.shape}")
-        yield value.ctypes.data
-        yield from value.shape
-    else:
-        yield int(value)
+def _layout(kind: types.Type) -> Iterator[tuple[np.dtype, int] | None]:
+    """Type and number of axes of each array, None for an integer."""
+    for one in kind.types:
+        if isinstance(one, types.BaseTuple):
+            yield from _layout(one)
+        else:
+            yield (numpy_support.as_dtype(one.dtype), one.ndim) if isinstance(one, types.Array) else None
 
 
-def _dtype(kind: types.Array) -> np.dtype:
-    return numpy_support.as_dtype(kind.dtype)
+def _flat(fields: tuple) -> Iterator[np.ndarray | int]:
+    for value in fields:
+        if isinstance(value, tuple):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _words(record: Record, fields: tuple) -> np.ndarray:
+    words: list[int] = []
+    for known, value in zip(record.layout, _flat(fields), strict=True):
+        if known is None:
+            words.append(int(value))
+            continue
+        if known != (value.dtype, value.ndim) or not value.flags.c_contiguous:
+            raise TypeError(
+                f"a record wants {known[1]} axes of {known[0]}, not {value.dtype} of shape {value.shape}"
+            )
+        # the same number, the one in a quarter of the other's time
+        words.append(addressof(_place(value)) if value.flags.writeable else value.ctypes.data)
+        words += value.shape
+    return np.array(words, dtype=np.int64)
 
 
 @jit(allocates=False)
@@ -127,6 +144,12 @@ def _run(part, place):
 
 
 def run(part: int, record: Record, fields: tuple) -> int:
-    """Call a part of one argument, a record, with these fields; returns its int64."""
-    words = np.array([*_words(record.kind, fields)], dtype=np.int64)
+    """Call a part of one argument, a record, with these fields; returns its int64.
+
+    Raises
+    ------
+    TypeError
+        If an array is not of the record's type, or not contiguous.
+    """
+    words = _words(record, fields)
     return _run(part, words.ctypes.data)

@@ -247,14 +247,20 @@ def prepare_address(dtype: str, terms: int, limited: bool) -> int:
                             out[r, j] = out[r, j] if takes_part[begin + r, j] else nothing
         return bad
 
-    one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
+    two, three = (types.Array(getattr(types, dtype), k, "C") for k in (2, 3))
+    arguments = (
+        *(*rule_types(dtype), two, three),
+        *(*5 * [types.intp], two, two, types.Array(types.bool_, 2, "C"), INTEGERS),
+    )
+    return address(prepare, *arguments)
+
+
+def rule_types(dtype: str) -> tuple[types.NamedTuple, types.NamedTuple]:
+    """Numba's types of :class:`Rule` and :class:`Rows`."""
+    one, two = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2))
     flags = [types.Array(types.bool_, k, "C") for k in (1, 2, 3)]
     rule = (
         *(INTEGERS, INTEGERS, ONE, flags[0], INTEGERS, INTEGERS, one, INTEGERS, two, types.boolean, one),
         *(INTEGERS, ONE, TWO, TWO, TWO, types.int64),
     )
-    arguments = (
-        *(types.NamedTuple(rule, Rule), types.NamedTuple((TWO, TWO, flags[2]), Rows), two, three),
-        *(*5 * [types.intp], two, two, flags[1], INTEGERS),
-    )
-    return address(prepare, *arguments)
+    return types.NamedTuple(rule, Rule), types.NamedTuple((TWO, TWO, flags[2]), Rows)

@@ -752,7 +752,7 @@ def test_a_record_is_read_field_by_field():
     ids=["dtype", "axes", "order"],
 )
 def test_a_record_takes_no_other_array(weights):
-    with pytest.raises(TypeError, match="a record holds"):
+    with pytest.raises(TypeError, match="a record wants"):
         run(0, GIVEN, _Given(np.zeros((3, 2, 5)), _Pair(weights, 4), False))
 
 
