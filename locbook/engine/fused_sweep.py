@@ -12,13 +12,16 @@ beyond :data:`HEADROOM` above it: the tile is then done again. So weights are at
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
 from .panels import PANEL
-from .parts import call, inner, jit
-from .terms import ALL, AT_ONCE, NOBODY, SOME, Rule
+from .parts import INTEGERS, TWO, address, call, inner
+from .records import Record, run, whole
+from .terms import ALL, AT_ONCE, NOBODY, SOME, Rows, Rule, rule_types
 from .vectors import ROWS, VALUE_ROWS
 
 #: Queries whose sums and weights are kept at once; both kernels divide it.
@@ -60,6 +63,38 @@ class Samples(NamedTuple):
     by_row: bool
 
 
+class Queries(NamedTuple):
+    """The queries of a task.
+
+    Attributes
+    ----------
+    places : array, shape (rows, d)
+        A multiple of ROWS; the last is there again and again.
+    slope : array, shape (rows,)
+    of_rule : Rows
+    """
+
+    places: np.ndarray
+    slope: np.ndarray
+    of_rule: Rows
+
+
+class Visits(NamedTuple):
+    """Which tile is visited, and by which block, one visit after the other.
+
+    Attributes
+    ----------
+    tiles, blocks : arrays of int64
+    per_tile, per_block : int
+        Panels of a tile, and queries of a block, at most BLOCK.
+    """
+
+    tiles: np.ndarray
+    blocks: np.ndarray
+    per_tile: int
+    per_block: int
+
+
 class Scratch(NamedTuple):
     """Room for a block; W lanes a sum, a slot for each column of values or for W of them.
 
@@ -81,7 +116,7 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    sums : array of float64, shape (rows, 1 + slots, W)
+    sums : array of float64, shape (rows, (1 + slots) W)
         The sum of the weights, then those of the slots.
     shift : array, shape (rows,)
         In the dtype of the tile.
@@ -93,6 +128,35 @@ class State(NamedTuple):
     shift: np.ndarray
     has_shift: np.ndarray
     lost: np.ndarray
+
+
+class Walk(NamedTuple):
+    """All that the loop works on; ``look`` and ``keep`` are the addresses of these functions, or 0."""
+
+    samples: Samples
+    queries: Queries
+    visits: Visits
+    state: State
+    room: Scratch
+    look: int
+    keep: int
+
+
+@cache
+def walk_type(dtype: str) -> Record:
+    """Numba's type of :class:`Walk`."""
+    one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
+    flags = [types.Array(types.bool_, k, "C") for k in (1, 2)]
+    rule, of_rule = rule_types(dtype)
+    kinds = {
+        Samples: (*4 * [types.int64], rule, three, two, one, three, types.int64),
+        Queries: (two, one, of_rule),
+        Visits: (INTEGERS, INTEGERS, types.int64, types.int64),
+        State: (TWO, one, flags[0], flags[0]),
+        Scratch: (three, two, two, flags[1], INTEGERS, three),
+    }
+    fields = [types.NamedTuple(kind, name) for name, kind in kinds.items()]
+    return Record(types.NamedTuple((*fields, types.int64, types.int64), Walk))
 
 
 def _slots(samples: Samples, n_lanes: int) -> int:
@@ -125,7 +189,7 @@ def make_state(
     """
     b, p = sums.shape
     state = State(
-        sums=np.zeros((rows, 1 + _slots(samples, n_lanes), n_lanes)),
+        sums=np.zeros((rows, (1 + _slots(samples, n_lanes)) * n_lanes)),
         shift=np.zeros(rows, samples.panels.dtype),
         has_shift=np.zeros(rows, np.bool_),
         lost=np.zeros(rows, np.bool_),
@@ -135,14 +199,16 @@ def make_state(
     state.shift[:b] = np.where(known, shift, 0.0)
     columns = slice(n_lanes, n_lanes + p) if samples.by_row else slice(n_lanes, None, n_lanes)
     for place, some in ((slice(1), total[:, None]), (columns, sums)):
-        state.sums.reshape(rows, -1)[:b, place] = np.where(known[:, None], some, 0.0)
+        state.sums[:b, place] = np.where(known[:, None], some, 0.0)
     return state
 
 
-def give_back(samples: Samples, state: State, shift: np.ndarray, total: np.ndarray, sums: np.ndarray) -> None:
+def give_back(
+    samples: Samples, state: State, n_lanes: int, shift: np.ndarray, total: np.ndarray, sums: np.ndarray
+) -> None:
     """Fill them with what the sweep found, the lanes added up."""
     b, p = sums.shape
-    found = state.sums[:b]
+    found = state.sums[:b].reshape(b, -1, n_lanes)
     total[:] = found[:, 0].sum(axis=1)
     sums[:] = found[:, 1:].reshape(b, -1)[:, :p] if samples.by_row else found[:, 1:].sum(axis=2)
     # the largest weight is 1 or more, but for rounding; where there is no shift it may be anything
@@ -152,12 +218,38 @@ def give_back(samples: Samples, state: State, shift: np.ndarray, total: np.ndarr
 
 
 @inner
-def _largest(lanes, i):
-    top = lanes[i, 0, 0]
-    for lane in range(1, lanes.shape[2]):
-        if lanes[i, 0, lane] > top:
-            top = lanes[i, 0, lane]
-    return top
+def _look(walk, start, line, fours, first, count):
+    """Say of some fours of queries who takes part; returns how many rows held values that are no weights."""
+    samples, room = walk.samples, walk.room
+    place, who = line % AT_ONCE, room.who
+    bad = call(
+        samples.prepare, whole(samples.rule), whole(walk.queries.of_rule), walk.queries.places, samples.panels,
+        start + line, line, fours, first, count, room.weights, room.work, room.takes_part[place:],
+        who[place // ROWS :],
+    )  # fmt: skip
+    if samples.add:
+        for r in range(line, line + fours * ROWS):
+            for j in range(count * PANEL if who[r % AT_ONCE // ROWS] == NOBODY else 0):
+                room.weights[r, j] = 0
+    return bad
+
+
+@inner
+def _keep(walk, start, rows, first, count):
+    """Add the weights of a block times the values of a tile."""
+    samples, room, sums = walk.samples, walk.room, walk.state.sums
+    found = room.tile_sums
+    call(samples.add, room.weights, rows, samples.values, first, count, found)
+    # the value kernel works on VALUE_ROWS at once: what it adds up for rows that are none is forgotten
+    for i in range((rows + VALUE_ROWS - 1) // VALUE_ROWS * VALUE_ROWS):
+        place = found.shape[2]
+        for slot in range(found.shape[1]):
+            for lane in range(found.shape[2]):
+                if i < rows:
+                    sums[start + i, place + lane] += found[i, slot, lane]
+                found[i, slot, lane] = 0
+            place += found.shape[2]
+    return 0
 
 
 @inner
@@ -171,67 +263,53 @@ def _follow(top, k, sums, shift, has_shift):
     if has_shift[k]:
         factor = math.exp2(-np.float64(top))
         for c in range(sums.shape[1]):
-            for lane in range(sums.shape[2]):
-                sums[k, c, lane] *= factor
+            sums[k, c] *= factor
     has_shift[k] = True
     shift[k] += top
     return top != 0.0
 
 
-@jit(allocates=False)
-def fused_sweep(samples, queries, slope, of_rule, block, tiles, visitors, per_tile, state, room):
-    """Add the samples of some tiles to the sums of some queries.
+@inner
+def _largest(lanes, i):
+    top = lanes[i, 0, 0]
+    for lane in range(1, lanes.shape[2]):
+        if lanes[i, 0, lane] > top:
+            top = lanes[i, 0, lane]
+    return top
 
-    Parameters
-    ----------
-    samples : Samples
-    queries : array, shape (rows, d)
-        A multiple of ROWS; the last is there again and again.
-    slope : array, shape (rows,)
-    of_rule : Rows
-    block : int
-        Queries of a block, at most BLOCK.
-    tiles, visitors : arrays of int64
-        Which tile is visited, and by which block, one visit after the other; a tile is ``per_tile`` panels.
-    state : State
-        Updated.
-    room : Scratch
 
-    Returns
-    -------
-    int
-        How many rows held values of a profile that are no weights.
-    """
-    weigh, weigh_some, add, prepare, rule, panels, bias, factors, values, _ = samples
-    lanes, weights, work, takes_part, who, tile_sums = room
-    sums, shift, has_shift, lost = state
-    bad, has_terms = 0, rule.scores.size > 0
+@inner
+def _fused_sweep(walk):
+    samples, visits, state, room = walk.samples, walk.visits, walk.state, walk.room
+    queries, slope, panels, bias = walk.queries.places, walk.queries.slope, samples.panels, samples.bias
+    factors, values, weigh, weigh_some = samples.factors, samples.values, samples.weigh, samples.weigh_some
+    sums, shift, has_shift, lost = state.sums, state.shift, state.has_shift, state.lost
+    lanes, weights, takes_part, who = room.lanes, room.weights, room.takes_part, room.who
+    tiles, blocks, per_tile, per_block = visits.tiles, visits.blocks, visits.per_tile, visits.per_block
+    look, keep, n_lanes = walk.look, walk.keep, lanes.shape[2]
+    has_terms, bad = samples.rule.scores.size > 0, 0
     for visit in range(tiles.size):
-        start, first = visitors[visit] * block, tiles[visit] * per_tile
-        rows = block if start + block <= queries.shape[0] else queries.shape[0] - start
-        block_shift = shift[start : start + rows]
+        start, first = blocks[visit] * per_block, tiles[visit] * per_tile
+        rows = per_block if start + per_block <= queries.shape[0] else queries.shape[0] - start
         count = per_tile if first + per_tile <= panels.shape[0] else panels.shape[0] - first
-        taken = False
+        block_shift, taken = shift[start:], False
         for i in range(0, rows, ROWS):
             # At first a look at one panel, only for the shift: so the tile is seldom done twice. Then the tile,
             # until no shift has moved, TRIES times at most. Each call overwrites ``lanes``; the last is added.
             # Where some may see what others do not, no look: a query's shift is to depend on no other query.
-            again, tries, now = True, 0, count if has_shift[start + i] or prepare else 1
+            again, tries, now = True, 0, count if has_shift[start + i] or look else 1
             place = i % AT_ONCE  # among the queries that one call prepares
             fours = 0
-            if prepare and place == 0:
+            if look and place == 0:
                 fours = AT_ONCE // ROWS if i + AT_ONCE <= rows else (rows - i) // ROWS
             while again and tries < TRIES:
                 if fours:
-                    bad += call(
-                        prepare, rule, of_rule, queries, panels, start + i, i, fours, first, count,
-                        weights, work, takes_part[place:], who[place // ROWS :],
-                    )  # fmt: skip
+                    bad += call(look, walk, start, i, fours, first, count)
                 found = who[place // ROWS]
                 if found == NOBODY:
                     break
                 # a kernel that stores weights does so over the log-weights of the terms
-                fours = 1 if add and has_terms else 0
+                fours = 1 if keep and has_terms else 0
                 call(
                     weigh_some if found == SOME else weigh,
                     queries, start + i, i, panels, first, now, bias, slope, block_shift, factors, values,
@@ -242,24 +320,26 @@ def fused_sweep(samples, queries, slope, of_rule, block, tiles, visitors, per_ti
                     again |= _follow(_largest(lanes, r), start + r, sums, shift, has_shift)
                 tries, now = tries + (now == count), count
             if found == NOBODY:
-                for r in range(i, i + ROWS if add else i):
-                    for j in range(count * PANEL):
-                        weights[r, j] = 0
                 continue
             taken = True
             for r in range(i, i + ROWS):
                 if again:  # exponents so large that one unit in their last place is beyond the headroom
                     lost[start + r] |= not _largest(lanes, r) <= HEADROOM
                 for c in range(lanes.shape[1] - 1):
-                    for lane in range(lanes.shape[2]):
-                        sums[start + r, c, lane] += lanes[r, 1 + c, lane]
-        if add and taken:
-            call(add, weights, rows, values, first, count, tile_sums)
-            # the value kernel works on VALUE_ROWS at once: what it adds up for rows that are none is forgotten
-            for i in range((rows + VALUE_ROWS - 1) // VALUE_ROWS * VALUE_ROWS):
-                for c in range(tile_sums.shape[1]):
-                    for lane in range(tile_sums.shape[2]):
-                        if i < rows:
-                            sums[start + i, 1 + c, lane] += tile_sums[i, c, lane]
-                        tile_sums[i, c, lane] = 0
+                    for lane in range(n_lanes):
+                        sums[start + r, c * n_lanes + lane] += lanes[r, 1 + c, lane]
+        if keep and taken:
+            call(keep, walk, start, rows, first, count)
     return bad
+
+
+def fused_sweep(samples: Samples, queries: Queries, visits: Visits, state: State, room: Scratch) -> int:
+    """Add the samples of some tiles to the sums of some queries, in ``state``.
+
+    Returns how many rows held values of a profile that are no weights.
+    """
+    kind = walk_type(samples.panels.dtype.name)
+    some = kind, *5 * [types.intp]
+    look = address(_look, *some) if samples.prepare else 0
+    keep = address(_keep, *some[:-1]) if samples.add else 0
+    return run(address(_fused_sweep, kind), kind, Walk(samples, queries, visits, state, room, look, keep))

@@ -140,7 +140,10 @@ class Leaf:
 
     def prepare(self, dtype: str) -> int:
         """Address of the part that says it; 0 where nothing is said."""
-        return prepare_address(dtype, min(len(self.terms), 2), self.limited) if self.prepared else 0
+        if not self.prepared:
+            return 0
+        kinds = tuple(sorted({limit.kind for limit in self.limits}))
+        return prepare_address(dtype, min(len(self.terms), 2), kinds, bool(self.masks))
 
 
 def as_leaf(problem: Problem) -> Leaf | None:

@@ -196,7 +196,7 @@ def _sums(
         queries = vectors.whole_rows(some_columns(problem.queries[own], leaf.columns), number)
         # what the sweep fills: views of the answers, but under pruning copies, which go back below
         answers = own_rows, *_ = [whole[some] for whole in (shift, total, sums)]
-        given = samples, queries, vectors.whole_rows(leaf.slope[own], number), rows_of(leaf, own, chunk)
+        given = f.Queries(queries, vectors.whole_rows(leaf.slope[own], number), rows_of(leaf, own, chunk))
         numbers = np.arange(-(-len(own_rows) // unit))
         if pruned is None:
             first, each = np.zeros_like(numbers), -(-len(samples.panels) // per_tile)
@@ -209,10 +209,9 @@ def _sums(
             tiles, ends = pruned.lists(part.start, len(numbers))
             visitors = np.repeat(numbers, np.diff(ends, prepend=0))
         state = f.make_state(samples, len(queries), lanes, *answers)
-        bad = f.fused_sweep(
-            *given, unit, tiles, visitors, per_tile, state, f.make_scratch(samples, per_tile, lanes)
-        )
-        f.give_back(samples, state, *answers)
+        visits = f.Visits(tiles, visitors, per_tile, unit)
+        bad = f.fused_sweep(samples, given, visits, state, f.make_scratch(samples, per_tile, lanes))
+        f.give_back(samples, state, lanes, *answers)
         if pruned is not None:
             for whole, own_part in zip((shift, total, sums), answers, strict=True):
                 whole[some] = own_part

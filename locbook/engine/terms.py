@@ -97,67 +97,75 @@ class Rows(NamedTuple):
 
 
 @inner(inline="always")
-def _visible(rule, rows, start, first, count):
+def _visible(causal, window, other, masked, rule, rows, start, first, count):
     """Who of a tile takes part for the queries from ``start`` on."""
     everybody = True
     last = rows.marks.shape[1] - 1  # rows that fill up are the last query again
     for k in range(rule.limits.size):
         low, high = rule.low[k, first], rule.high[k, first]
         for t in range(first + 1, first + count):
-            low, high = min(low, rule.low[k, t]), max(high, rule.high[k, t])
-        earliest = latest = rows.marks[k, min(start, last)]
-        for r in range(1, ROWS):
-            now = rows.marks[k, min(start + r, last)]
-            earliest, latest = min(earliest, now), max(latest, now)
-        if rule.limits[k] == CAUSAL:
+            low = rule.low[k, t] if rule.low[k, t] < low else low
+            high = rule.high[k, t] if rule.high[k, t] > high else high
+        earliest = latest = rows.marks[k, start if start < last else last]
+        for r in range(start + 1, start + ROWS):
+            now = rows.marks[k, r if r < last else last]
+            earliest = now if now < earliest else earliest
+            latest = now if now > latest else latest
+        if causal and rule.limits[k] == CAUSAL:
             if low > latest:
                 return NOBODY
             everybody &= high <= earliest
-        elif rule.limits[k] == WINDOW:
-            gap = max(0.0, low - latest, earliest - high)
-            if gap * gap / rule.widths[k] > 1.0:
+        elif window and rule.limits[k] == WINDOW:
+            after, before = low - latest, earliest - high
+            gap = after if after > before else before
+            if gap > 0.0 and gap * gap / rule.widths[k] > 1.0:
                 return NOBODY
-            farthest = max(latest - low, high - earliest)
+            after, before = latest - low, high - earliest
+            farthest = after if after > before else before
             everybody &= farthest * farthest / rule.widths[k] <= 1.0
-        else:
+        elif other:
             everybody &= latest < low or earliest > high
-    begin, end = first * PANEL, min(rule.size, (first + count) * PANEL)
-    for k in range(rows.masks.shape[0]):
-        some, every = False, True
-        for r in range(ROWS):
-            mask = rows.masks[k, min(start + r, last), begin:end]
-            for j in range(mask.size):
-                some |= mask[j]
-                every &= mask[j]
-        if not some:
-            return NOBODY
-        everybody &= every
+    if masked:
+        begin, end = first * PANEL, (first + count) * PANEL
+        end = end if end < rule.size else rule.size
+        for k in range(rows.masks.shape[0]):
+            some, every = False, True
+            for r in range(start, start + ROWS):
+                mask = rows.masks[k, r if r < last else last]
+                for j in range(begin, end):
+                    some |= mask[j]
+                    every &= mask[j]
+            if not some:
+                return NOBODY
+            everybody &= every
     return ALL if everybody else SOME
 
 
 @inner(inline="always")
-def _look(rule, rows, i, first, count, takes_part):
+def _look(causal, window, other, masked, rule, rows, i, first, count, takes_part):
     """Write down in ``takes_part`` which samples of a tile take part for query ``i``."""
-    begin, n = first * PANEL, count * PANEL
-    i = min(i, rows.marks.shape[1] - 1)
+    begin, n, last = first * PANEL, count * PANEL, rows.marks.shape[1] - 1
+    i = i if i < last else last
     for j in range(n):
         takes_part[j] = True
     for k in range(rule.limits.size):
         now, marks, width = rows.marks[k, i], rule.marks[k, begin : begin + n], rule.widths[k]
-        if rule.limits[k] == CAUSAL:
+        if causal and rule.limits[k] == CAUSAL:
             for j in range(n):
                 takes_part[j] &= marks[j] <= now
-        elif rule.limits[k] == WINDOW:
+        elif window and rule.limits[k] == WINDOW:
             for j in range(n):
                 gap = now - marks[j]
                 takes_part[j] &= gap * gap / width <= 1.0
-        else:
+        elif other:
             for j in range(n):
                 takes_part[j] &= marks[j] != now
-    for k in range(rows.masks.shape[0]):
-        mask = rows.masks[k, i, begin : min(rule.size, begin + n)]
-        for j in range(mask.size):
-            takes_part[j] &= mask[j]
+    if masked:
+        size = n if begin + n < rule.size else rule.size - begin
+        for k in range(rows.masks.shape[0]):
+            mask = rows.masks[k, i, begin : begin + size]
+            for j in range(size):
+                takes_part[j] &= mask[j]
 
 
 @inner(inline="always")
@@ -197,7 +205,7 @@ def _multiply_terms(rule, rows, queries, panels, start, first, count, out, work)
 
 
 @lru_cache
-def prepare_address(dtype: str, terms: int, limited: bool) -> int:
+def prepare_address(dtype: str, terms: int, limits: tuple[int, ...] = (), masked: bool = False) -> int:
     """Address of the part that says who takes part, and with what weight.
 
     Its arguments: ``rule, rows, queries, panels, start, line, fours, first, count, weights, work, takes_part, who``.
@@ -211,10 +219,13 @@ def prepare_address(dtype: str, terms: int, limited: bool) -> int:
     dtype : {"float32", "float64"}
     terms : int
         How many there are, 2 for more.
-    limited : bool
-        Whether there are limits or masks. What there is not is not compiled.
+    limits : tuple of int
+        Kinds of the limits.
+    masked : bool
+        Whether there are masks. What there is not is not compiled.
     """
-    several = terms > 1
+    several, limited = terms > 1, bool(limits) or masked
+    causal, window, other = (kind in limits for kind in (CAUSAL, WINDOW, OTHER))
 
     @inner
     def prepare(
@@ -224,10 +235,12 @@ def prepare_address(dtype: str, terms: int, limited: bool) -> int:
         for four in range(fours):
             begin = four * ROWS
             if limited:
-                found = _visible(rule, rows, start + begin, first, count)
+                found = _visible(causal, window, other, masked, rule, rows, start + begin, first, count)
                 if found == SOME:
                     for r in range(begin, begin + ROWS):
-                        _look(rule, rows, start + r, first, count, takes_part[r])
+                        _look(
+                            causal, window, other, masked, rule, rows, start + r, first, count, takes_part[r]
+                        )
             who[four] = found
             if terms and found != NOBODY:
                 out = weights[line + begin : line + begin + ROWS]

@@ -114,7 +114,7 @@ def test_a_query_has_the_same_bits_whoever_stands_beside_it(name, dtype):
 
 @njit
 def _who(rule, rows, start, first, count):
-    return terms._visible(rule, rows, start, first, count)
+    return terms._visible(True, True, True, True, rule, rows, start, first, count)
 
 
 @pytest.mark.parametrize("shuffled", [False, True])

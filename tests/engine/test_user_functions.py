@@ -206,7 +206,7 @@ def test_values_near_the_largest_float():
 
 
 def test_the_cache_is_tied_to_all_sources_of_the_engine():
-    for function in (sweep.sweep, program.evaluate, fused_sweep.fused_sweep, exponential.exp_negative):
+    for function in (sweep.sweep, program.evaluate, fused_sweep._fused_sweep, exponential.exp_negative):
         stamp = function._cache._cache_file._source_stamp
         assert isinstance(stamp, tuple)
         assert stamp[1] == parts.SOURCES

@@ -170,7 +170,7 @@ def test_dask_cluster():
 
 def test_l75_a_second_bandwidth_compiles_nothing():
     lb.LocalMeanRegressor(bandwidth=0.5).fit(X[:50], Y[:50]).predict(X[:5])
-    functions = [sweep.sweep, program.evaluate, fused_sweep.fused_sweep]
+    functions = [sweep.sweep, program.evaluate, fused_sweep._fused_sweep]
     before = [(len(f.signatures), sum(f.stats.cache_misses.values())) for f in functions]
     kernels = [make(0.123 + 0.1 * k) for k, make in enumerate(lb.KERNELS[name] for name in lb.PROFILES)]
     kernels += [lb.knn(3), lb.softmax(3.0), lb.gaussian([1.0, 2.0, 3.0]), lb.gaussian() * lb.causal() + 0.1]
