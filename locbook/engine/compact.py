@@ -89,9 +89,8 @@ def _sort_into(grid, points, cell_of, starts, rows):
         starts[cell + 2] += 1
     for cell in range(cells):
         starts[cell + 2] += starts[cell + 1]
-    for i in range(
-        n
-    ):  # each cell has its start one place further on, and moves it to its end, the next one's start
+    # each cell's start is one place further on, and moves to the cell's end, which is the start of the next
+    for i in range(n):
         at = starts[cell_of[i] + 1]
         rows[at] = i
         starts[cell_of[i] + 1] = at + 1
@@ -116,12 +115,14 @@ def sort_into(grid: Grid, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @inner
 def _add_found(profile, shape, squared, row, found, n, multiplicity, values, i, total, sums):
     call(profile, row, n, shape, squared)
+    mass = total[i]
     for j in range(n):
         k = found[j]
         w = row[j] * multiplicity[k] if multiplicity.size else row[j]
-        total[i] += w
+        mass += w
         for c in range(values.shape[1]):
             sums[i, c] += w * values[k, c]
+    total[i] = mass
 
 
 if vectors.ENABLED:
@@ -137,11 +138,10 @@ else:
         return total + gap * gap
 
 
-@jit(allocates=False)
+@jit
 def compact_sweep(
-    profile, shape, slack, grid, starts, samples, multiplicity, values, queries, squared, order, edges, row, found,
-    total, sums,
-):  # fmt: skip
+    profile, shape, slack, grid, starts, samples, multiplicity, values, queries, squared, order, total, sums
+):
     """Add all samples within reach to the sums of some queries.
 
     Parameters
@@ -159,11 +159,15 @@ def compact_sweep(
         ``squared`` holds the squared bandwidths.
     order : array of int64
         Rows of the queries that are looked at.
-    edges, row, found : arrays of int64, float64 and int64, shapes (3, g), (GATHERED,) and (GATHERED,)
-        Room.
     """
     last, d = grid.counts.size - 1, samples.shape[0]
-    first, final, at = edges[0], edges[1], edges[2]
+    # made here, nothing else can lie where they do, which makes the loops faster
+    first, final, at = (
+        np.empty(last + 1, np.int64),
+        np.empty(last + 1, np.int64),
+        np.empty(last + 1, np.int64),
+    )
+    row, found = np.empty(GATHERED), np.empty(GATHERED, np.int64)
     for i in order:
         q, limit = queries[i], with_slack(squared[i], slack)
         wide = math.sqrt(limit) * (1.0 + 1e-14)
@@ -259,10 +263,5 @@ def sum_compact(
         *(grid, starts, np.ascontiguousarray(x[rows].T), weights, known, q, squared),
     )
     total, sums = np.zeros(m), np.zeros((m, values.shape[1]))
-
-    def add(some: slice) -> None:
-        room = np.empty((3, len(grid.columns)), np.int64), np.empty(GATHERED), np.empty(GATHERED, np.int64)
-        compact_sweep(*given, order[some], *room, total, sums)
-
-    run_tasks(add, split(m, TASK))
+    run_tasks(lambda some: compact_sweep(*given, order[some], total, sums), split(m, TASK))
     return total, sums
