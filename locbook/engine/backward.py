@@ -25,7 +25,7 @@ from numba import types
 from ..kernels.logarithm import log1p
 from .exponential import exp, exp_negative
 from .panels import PANEL
-from .parts import INTEGER_ROWS, INTEGERS, ONE, THREE, TWO, address, call, inner
+from .parts import INTEGER_ROWS, INTEGERS, ONE, THREE, TWO, address, call, inner, part
 from .program import (
     ADD,
     COLUMN_COUNT,
@@ -212,7 +212,7 @@ def _tile(walk, first, count, size):
     return Tile(samples.panels, first, count, size, samples.ids, samples.data, walk.masks)
 
 
-@inner
+@part
 def _empty(walk, k, i, rows, first, count, size):
     return int(is_empty(whole(walk.program), walk.rows.queries, i, rows, _tile(walk, first, count, size)))
 
@@ -220,7 +220,7 @@ def _empty(walk, k, i, rows, first, count, size):
 # -- weights -----------------------------------------------------------------------------------------------------------
 
 
-@inner
+@part
 def _weigh_leaf(walk, k, i, rows, first, count, size):
     program, queries, scratch = walk.program, walk.rows, walk.scratch
     return call(
@@ -243,7 +243,7 @@ def _weigh_leaf(walk, k, i, rows, first, count, size):
 def _distance_address(convert: bool) -> int:
     """The same for a distance, which keeps the squares; ``convert``: its profile gives weights among logarithms."""
 
-    @inner
+    @part
     def weigh_distance(walk, k, i, rows, first, count, size):
         program, tile, scratch = whole(walk.program), _tile(walk, first, count, size), walk.scratch
         step, squared, weights = program.steps[k], scratch.squared[k], scratch.tape[k]
@@ -267,7 +267,7 @@ def _weigh_address(kind: int, log: bool) -> int:
     zero = -math.inf if log else 0.0
     plus, times, hollow = kind == ADD, kind == MULTIPLY, kind == HOLLOW
 
-    @inner
+    @part
     def combine(walk, k, i, rows, first, count, size):
         tape, left, right = walk.scratch.tape, walk.nodes[k, LEFT], walk.nodes[k, RIGHT]
         offset = first * PANEL
@@ -308,7 +308,7 @@ def _values_address(log: bool, copies: bool) -> int:
     """
     zero = -math.inf if log else 0.0
 
-    @inner
+    @part
     def of_values(walk, k, i, r, first, count, size):
         scratch, rows, samples = walk.scratch, walk.rows, walk.samples
         n, offset, p = count * PANEL, first * PANEL, rows.means.shape[1]
@@ -361,7 +361,7 @@ def _share_address(kind: int, log: bool) -> int:
     zero = -math.inf if log else 0.0
     plus, times, hollow = kind == ADD, kind == MULTIPLY, kind == HOLLOW
 
-    @inner
+    @part
     def share_out(walk, k, i, r, first, count, size):
         tape, cofactors, left, right = (
             walk.scratch.tape,
@@ -405,7 +405,7 @@ def _owed_address(log: bool, logarithm: bool, whole: bool) -> int:
     That is by the logarithm of the leaf's weight if it gives that, or else by the weight.
     """
 
-    @inner
+    @part
     def owed(walk, k, i, r, first, count, size):
         work, n = walk.scratch.work, count * PANEL
         error, out = work[BY_LOG if whole else ERROR], work[OWED]
@@ -431,7 +431,7 @@ def _profile_address(by_sample: bool) -> int:
     ``by_sample``: whether each sample has a bandwidth of its own.
     """
 
-    @inner
+    @part
     def of_profile(walk, k, i, r, first, count, size):
         steps, nodes, numbers, work = walk.program.steps, walk.nodes, walk.program.numbers, walk.scratch.work
         n, offset, start = count * PANEL, first * PANEL, steps[k, NUMBER_START]
@@ -481,7 +481,7 @@ def _leaf_address(kind: int) -> int:
     """Address of the part that goes back through a leaf that looks at no distance."""
     table, offsets, product = kind == TABLE, kind == OFFSETS, kind == DOT
 
-    @inner
+    @part
     def of_leaf(walk, k, i, r, first, count, size):
         steps, b, panels = walk.program.steps, walk.scratch.work[OWED], walk.samples.panels
         columns, place = walk.program.columns[steps[k, COLUMN_START] :], walk.nodes[k, PLACE]
@@ -550,7 +550,7 @@ def addresses(program: Program, copies: bool) -> dict[str, int]:
     }
 
 
-@inner
+@part
 def _walk_back(walk):
     parts, steps, log_sums = walk.parts, walk.parts.shape[0], walk.rows.log_sums
     panels, per_tile, queries = walk.samples.panels.shape[0], walk.per_tile, walk.rows.ids.size
@@ -568,9 +568,9 @@ def _walk_back(walk):
                     continue
                 call(walk.of_values, walk, steps - 1, i, r, first, count, size)
                 for k in range(steps - 1, -1, -1):
-                    for part in range(1, SLOPE_AT):
-                        if parts[k, part]:
-                            call(parts[k, part], walk, k, i, r, first, count, size)
+                    for way in range(1, SLOPE_AT):
+                        if parts[k, way]:
+                            call(parts[k, way], walk, k, i, r, first, count, size)
     return 0
 
 

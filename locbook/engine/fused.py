@@ -28,7 +28,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from .panels import PANEL
-from .parts import address, inner
+from .parts import address, part
 from .scores import LOG_WEIGHT, WEIGHT, score_columns, scores_plain, vector_groups
 from .vectors import ROWS, Vectors
 
@@ -155,7 +155,7 @@ def _weigh(
 
 def _make(kind: int, root: int, n_values: int, store: int, limited: int):
     # to Numba the arguments are constants of ``weigh``: one kernel is compiled for each choice, without a branch
-    @inner
+    @part
     def weigh(
         queries,
         row,

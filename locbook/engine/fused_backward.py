@@ -36,7 +36,7 @@ from ..kernels.bandwidth import VaryingBandwidth
 from .fused import LOG2_E, weigh_address
 from .leaf import Leaf, as_product, rows_of, rule_of
 from .panels import PANEL, pack, pack_rows, unpack
-from .parts import INTEGERS, THREE, address, call, inner
+from .parts import INTEGERS, THREE, address, call, part
 from .pool import run_tasks
 from .problem import Problem
 from .reach import coordinates, some_columns
@@ -201,7 +201,7 @@ def given_type(dtype: str) -> Record:
     return Record(types.NamedTuple(kinds, Given))
 
 
-@inner
+@part
 def _look(given, start, rows, first, count):
     """Say in the scratch who takes part; returns how many queries are among four for which somebody does."""
     room, taken = given.room, 0
@@ -218,7 +218,7 @@ def _look(given, start, rows, first, count):
     return taken
 
 
-@inner
+@part
 def _fused_backward(given):
     parts, samples, queries, room = given.parts, given.samples, given.queries, given.room
     panels, values, per_tile, who = samples.panels, samples.values, given.per_tile, room.who

@@ -19,7 +19,7 @@ import numpy as np
 from numba import types
 
 from .panels import PANEL
-from .parts import INTEGERS, TWO, address, call, inner
+from .parts import INTEGERS, TWO, address, call, inner, part
 from .records import Record, run, whole
 from .terms import ALL, AT_ONCE, NOBODY, SOME, Rows, Rule, rule_types
 from .vectors import ROWS, VALUE_ROWS
@@ -217,7 +217,7 @@ def give_back(
     shift[state.lost[:b] | (state.has_shift[:b] & ~(total >= least))] = np.nan
 
 
-@inner
+@part
 def _look(walk, start, line, fours, first, count):
     """Say of some fours of queries who takes part; returns how many rows held values that are no weights."""
     samples, room = walk.samples, walk.room
@@ -234,7 +234,7 @@ def _look(walk, start, line, fours, first, count):
     return bad
 
 
-@inner
+@part
 def _keep(walk, start, rows, first, count):
     """Add the weights of a block times the values of a tile."""
     samples, room, sums = walk.samples, walk.room, walk.state.sums
@@ -278,7 +278,7 @@ def _largest(lanes, i):
     return top
 
 
-@inner
+@part
 def _fused_sweep(walk):
     samples, visits, state, room = walk.samples, walk.visits, walk.state, walk.room
     queries, slope, panels, bias = walk.queries.places, walk.queries.slope, samples.panels, samples.bias

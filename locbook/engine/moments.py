@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from . import vectors
 from .panels import PANEL
-from .parts import REDUCE_PART, address, inner
+from .parts import REDUCE_PART, address, part
 from .vectors import VECTOR_BYTES, Vectors
 
 #: Most sums that are kept in registers, of 32 or of 16.
@@ -89,7 +89,7 @@ def linear_address(n_columns: int, n_values: int) -> int | None:
     if not vectors.ENABLED or sums > MOST:
         return None
 
-    @inner
+    @part
     def linear(
         weights, rows, i, size, queries, query_ids, panels, first, count, ids, values, labels, parents, dimensions,
         lanes, z, weighted, sums, order,

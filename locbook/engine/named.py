@@ -25,7 +25,7 @@ from ..kernels.metrics import (
 )
 from .exponential import exp_negative
 from .panels import PANEL
-from .parts import FLOAT32_PROFILE_PART, METRIC_PART, PROFILE_PART, address, inner
+from .parts import FLOAT32_PROFILE_PART, METRIC_PART, PROFILE_PART, address, inner, part
 from .vectors import ENABLED, multiply_add
 
 
@@ -62,7 +62,7 @@ def metric_address(code: int) -> int:
     """
 
     # names of this module: numbers that Numba knows, so it compiles one branch
-    @inner
+    @part
     def metric(queries, i, panels, first, count, columns, scale, parameters, out, work):
         q = queries[i]
         for t in range(count):
@@ -110,7 +110,7 @@ def quotient(a, b, inverse):
 LOGARITHMIC = (*(p.logarithmic for p in profiles.PROFILES.values()), True)
 
 
-@inner
+@part
 def _cauchy_in_float32(row, n, a, squared):
     one, inverse = np.float32(1.0), np.float32(1.0 / squared)
     for j in range(n):
@@ -118,7 +118,7 @@ def _cauchy_in_float32(row, n, a, squared):
     return 0
 
 
-@inner
+@part
 def _gaussian_in_float32(row, n, a, squared):
     factor = np.float32(-0.5 / squared)
     for j in range(n):
@@ -126,7 +126,7 @@ def _gaussian_in_float32(row, n, a, squared):
     return 0
 
 
-@inner
+@part
 def _laplace_in_float32(row, n, a, squared):
     inverse = np.float32(1.0 / squared)
     for j in range(n):
@@ -134,7 +134,7 @@ def _laplace_in_float32(row, n, a, squared):
     return 0
 
 
-@inner
+@part
 def _score_in_float32(row, n, a, squared):
     factor = np.float32(-1.0 / squared)
     for j in range(n):
@@ -162,7 +162,7 @@ def profile_address(code: int, dtype: str = "float64") -> int:
     if dtype == "float32":
         return address(IN_FLOAT32[code], *FLOAT32_PROFILE_PART)
 
-    @inner
+    @part
     def profile(row, n, a, squared):
         inverse = 1.0 / squared
         normal = 0.0 < inverse < math.inf

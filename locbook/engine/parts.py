@@ -119,15 +119,17 @@ def _tied(function: Any) -> Any:
     return function
 
 
-def jit(function: Callable | None = None, *, allocates: bool = True, **options: Any) -> Any:
+def jit(
+    function: Callable | None = None, *, allocates: bool = True, cache: bool = True, **options: Any
+) -> Any:
     """``numba.njit`` with the options of the engine, for what Python calls.
 
     What does not allocate needs no counts of references, which take time to compile; it must return no array either.
     """
     if function is None:
-        return lambda function: jit(function, allocates=allocates, **options)
-    fixed = {"cache": True, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
-    return _tied(njit(_nrt=allocates, **fixed, **options)(function))
+        return lambda function: jit(function, allocates=allocates, cache=cache, **options)
+    fixed = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+    return _tied(njit(_nrt=allocates, cache=cache, **fixed, **options)(function))
 
 
 class _OnlyCompiled(CPUDispatcher):
@@ -137,11 +139,16 @@ class _OnlyCompiled(CPUDispatcher):
         raise TypeError(f"{self.__qualname__} can be called by compiled code only")
 
 
-def inner(function: Callable | None = None, *, allocates: bool = False, **options: Any) -> Any:
-    """The same for what only compiled code calls: a wrapper for Python takes half of the time to compile."""
+def part(function: Callable | None = None, *, allocates: bool = False, **options: Any) -> Any:
+    """The same for what only compiled code calls, by its address: a wrapper for Python takes half of the time."""
     made = jit(function, allocates=allocates, no_cpython_wrapper=True, **options)
     if isinstance(made, CPUDispatcher):
         made.__class__ = _OnlyCompiled
     elif function is None:
-        return lambda function: inner(function, allocates=allocates, **options)
+        return lambda function: part(function, allocates=allocates, **options)
     return made
+
+
+def inner(function: Callable | None = None, **options: Any) -> Any:
+    """The same for what parts call by name: it becomes code of theirs, and no file of its own in the cache."""
+    return part(function, cache=False, **options)

@@ -25,7 +25,7 @@ from ..kernels.logarithm import log as logarithm
 from ..kernels.logarithm import log1p
 from .exponential import exp_negative
 from .panels import PANEL
-from .parts import INTEGER_ROWS, INTEGERS, ONE, THREE, TWO, address, call, inner
+from .parts import INTEGER_ROWS, INTEGERS, ONE, THREE, TWO, address, call, inner, part
 
 # Steps that push a row
 DISTANCE, DOT, VON_MISES, NEIGHBORS, TABLE, PAST, OFFSETS, CONSTANT = range(8)
@@ -211,7 +211,7 @@ def _offsets(step, numbers, now, tile, column, row):
             row[t * PANEL + j] = numbers[start + place_of_offset(step, numbers, offset)]
 
 
-@inner
+@part
 def is_empty(program, queries, i, rows, tile):
     """Whether a mask or the arrow of time, one that no other part can overrule, keeps all samples of the tile out."""
     offset = tile.first * PANEL
@@ -253,7 +253,7 @@ def _add(log, row, other, n):
             row[j] = both if high > -math.inf else high
 
 
-@inner
+@part
 def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work):
     """Weigh a few queries against the samples of a tile; the answer stands in ``stack[0, :rows, :tile.size]``.
 
@@ -305,7 +305,7 @@ def step_address(kind: int, log: bool, convert: bool = False) -> int:
     zero, one = (-math.inf, 0.0) if log else (0.0, 1.0)
 
     # the constants are known to Numba: only one branch is compiled
-    @inner
+    @part
     def run(program, step, queries, query_ids, query_data, i, rows, tile, stack, top, work):
         n, offset, out, numbers = tile.count * PANEL, tile.first * PANEL, stack[top], program.numbers
         columns = program.columns[step[COLUMN_START] : step[COLUMN_START] + step[COLUMN_COUNT]]
@@ -374,7 +374,7 @@ STEP_PART = (PROGRAM, INTEGERS, *EVALUATE_PART[1:-1], types.intp, ONE)
 IS_EMPTY_PART = (PROGRAM, TWO, types.intp, types.intp, TILE)
 
 
-@inner
+@part
 def products(queries, i, panels, first, count, columns, scale, parameters, out, work):
     """Inner products, where the processor has no vector kernel."""
     for j in range(count * PANEL):

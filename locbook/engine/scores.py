@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from .panels import PANEL, unpack
-from .parts import address, inner
+from .parts import address, part
 from .vectors import COLUMN_VECTORS, ROWS, Vectors
 
 #: What is computed of a query and a sample: the squared distance, the same with a factor for each column, the product.
@@ -96,7 +96,7 @@ def _scores(typing_context, kind, queries, row, panels, first, count, columns, f
 
 
 def _make(kind: int):
-    @inner
+    @part
     def scores(queries, row, panels, first, count, columns, factors, out):
         _scores(kind, queries, row, panels, first, count, columns, factors, out)
         return 0

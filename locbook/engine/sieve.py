@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from . import scores
 from .panels import PANEL
-from .parts import address, inner
+from .parts import address, part
 from .scores import DISTANCE, score_columns, vector_groups
 from .vectors import ROWS, Vectors
 
@@ -69,7 +69,7 @@ def sieve_address(kind: int) -> int:
     ``bias`` sum up to at least ``limits[i]`` (in float32).
     """
 
-    @inner
+    @part
     def sieve(queries, row, panels, first, count, bias, limits, out, passed):
         _sieve(kind, queries, row, panels, first, count, bias, limits, out, passed)
         return 0

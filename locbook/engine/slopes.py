@@ -34,7 +34,7 @@ from .backward import (
     row_sum,
 )
 from .panels import PANEL
-from .parts import ONE, address, call, inner
+from .parts import ONE, address, call, inner, part
 from .program import COLUMN_COUNT, COLUMN_START, NUMBER_START
 from .records import Record, run
 from .user import scalar_function
@@ -54,7 +54,7 @@ STEP = 6e-6
 def slope_address(code: int) -> int:
     """Address of the part ``slope(row, n, a, out)`` of a named profile; ``row`` holds ``s > 0``."""
 
-    @inner
+    @part
     def slope(row, n, a, out):
         for j in range(n):
             s = row[j]
@@ -116,7 +116,7 @@ def user_slope_address(function: Callable) -> int:
 # ``scratch.squared``, and the derivatives by them in ``OWED``.
 
 
-@inner
+@part
 def _pull_matrix(walk, k, i, r, first, count, size):
     """D = |M (q - x)|^2: the derivative by q is 2 b M' y, that by M is 2 b y (q - x)', y = M (q - x)."""
     steps, nodes, panels, work = walk.program.steps, walk.nodes, walk.samples.panels, walk.scratch.pull
@@ -159,7 +159,7 @@ def _pull_matrix(walk, k, i, r, first, count, size):
     return 0
 
 
-@inner
+@part
 def _pull_haversine(walk, k, i, r, first, count, size):
     """D = (2 asin sqrt a)^2, dD/da = 2 sqrt(D / (a (1 - a)))."""
     query_place, sample_place = walk.nodes[k, QUERY_PLACE], walk.nodes[k, SAMPLE_PLACE]
@@ -186,7 +186,7 @@ def _pull_haversine(walk, k, i, r, first, count, size):
     return 0
 
 
-@inner
+@part
 def _pull_cosine(walk, k, i, r, first, count, size):
     """D = (1 - e f)^2 of the unit vectors e, f; by q it is -2 b sqrt(D) (f - (e f) e) / |q|."""
     query_place, sample_place = walk.nodes[k, QUERY_PLACE], walk.nodes[k, SAMPLE_PLACE]
@@ -248,7 +248,7 @@ def pull_address(code: int, moves: bool, by_column: bool) -> int:
     periodic, missing = code == metrics.PERIODIC, code == metrics.NAN_EUCLIDEAN
     counts = chebyshev or missing
 
-    @inner
+    @part
     def pull(walk, k, i, r, first, count, size):
         steps, nodes, panels, work = walk.program.steps, walk.nodes, walk.samples.panels, walk.scratch.pull
         d, n, column, scale = (

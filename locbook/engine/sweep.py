@@ -35,7 +35,7 @@ from numba import types
 
 from .exponential import exp_negative
 from .panels import PANEL
-from .parts import INTEGER_ROWS, INTEGERS, ONE, REDUCE_PART, THREE, TWO, address, call, inner, jit
+from .parts import INTEGER_ROWS, INTEGERS, ONE, REDUCE_PART, THREE, TWO, address, call, inner, jit, part
 from .program import (
     EVALUATE_PART,
     IS_EMPTY_PART,
@@ -241,7 +241,7 @@ def reduce_address(reduction: int) -> int:
     ``weights[r, : count * PANEL]`` are those of query ``i + r``, 0 (a log-weight of ``-inf``) beyond ``size``.
     """
 
-    @inner(allocates=reduction == MOMENTS)
+    @part(allocates=reduction == MOMENTS)
     def reduce(
         weights, rows, i, size, queries, query_ids, panels, first, count, ids, values, labels, parents, dimensions,
         lanes, z, weighted, sums, order,
@@ -330,7 +330,7 @@ def visit_address(reduction: int, log: bool) -> int:
     """
     nothing = -math.inf if log else 0.0
 
-    @inner
+    @part
     def visit(
         parts, program, queries, query_ids, query_data, tile, multiplicity, values, labels, parents, dimensions, i,
         room, shift, total, sums, order,

@@ -19,7 +19,7 @@ from numba import types
 
 from ..kernels.logarithm import log as logarithm
 from .panels import PANEL
-from .parts import INTEGERS, ONE, TWO, address, call, inner
+from .parts import INTEGERS, ONE, TWO, address, call, inner, part
 from .vectors import ROWS
 
 #: Kinds of limits on the difference of two numbers: not after the query's, not farther than a width, not the same.
@@ -227,7 +227,7 @@ def prepare_address(dtype: str, terms: int, limits: tuple[int, ...] = (), masked
     several, limited = terms > 1, bool(limits) or masked
     causal, window, other = (kind in limits for kind in (CAUSAL, WINDOW, OTHER))
 
-    @inner
+    @part
     def prepare(
         rule, rows, queries, panels, start, line, fours, first, count, weights, work, takes_part, who
     ):

@@ -18,7 +18,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from .panels import PANEL
-from .parts import address, inner
+from .parts import address, part
 from .scores import vector_groups
 from .vectors import COLUMN_VECTORS, ROWS, VALUE_ROWS, Vectors
 
@@ -141,7 +141,7 @@ def sample_sums_address(dtype: str) -> int:
     ``weights`` are those of ``count`` panels from ``first`` on; ``sums`` has shape (panels, p, PANEL).
     """
 
-    @inner
+    @part
     def add(weights, rows, known, first, count, sums):
         columns = known.shape[1]
         for t in range(count):
@@ -167,7 +167,7 @@ def values_address(dtype: str, by_row: bool) -> int:
     """
     way = int(by_row)
 
-    @inner
+    @part
     def add(weights, rows, values, first, count, sums):
         c, columns = 0, values.shape[1 + way]
         width = sums.shape[2] if way else 1
