@@ -24,7 +24,7 @@ from numba import types
 
 from ..kernels.logarithm import log1p
 from .exponential import exp, exp_negative
-from .panels import PANEL
+from .panels import PANEL, zeros
 from .parts import INTEGER_ROWS, INTEGERS, ONE, THREE, TWO, address, call, inner, part
 from .program import (
     ADD,
@@ -136,7 +136,7 @@ def make_scratch(steps: int, d: int, per_tile: int) -> Scratch:
     """For tiles of ``per_tile`` panels."""
     size = per_tile * PANEL
     shapes = (steps, ROWS, size), (steps, ROWS, size), (steps, size), (5, size), (d + 3, size)
-    return Scratch(*map(np.zeros, shapes))
+    return Scratch(*map(zeros, shapes))
 
 
 class Walk(NamedTuple):
@@ -363,12 +363,8 @@ def _share_address(kind: int, log: bool) -> int:
 
     @part
     def share_out(walk, k, i, r, first, count, size):
-        tape, cofactors, left, right = (
-            walk.scratch.tape,
-            walk.scratch.cofactors,
-            walk.nodes[k, LEFT],
-            walk.nodes[k, RIGHT],
-        )
+        tape, cofactors = walk.scratch.tape, walk.scratch.cofactors
+        left, right = walk.nodes[k, LEFT], walk.nodes[k, RIGHT]
         own, a, n = cofactors[k], cofactors[left], count * PANEL
         offset = first * PANEL
         if plus:

@@ -35,7 +35,7 @@ from numba import types
 from ..kernels.bandwidth import VaryingBandwidth
 from .fused import LOG2_E, weigh_address
 from .leaf import Leaf, as_product, rows_of, rule_of
-from .panels import PANEL, pack, pack_rows, unpack
+from .panels import PANEL, pack, pack_rows, unpack, zeros
 from .parts import INTEGERS, THREE, address, call, part
 from .pool import run_tasks
 from .problem import Problem
@@ -143,15 +143,15 @@ def make_scratch(samples: Samples, per_tile: int, by_row: bool) -> Scratch:
     p = samples.values.shape[1]
     slots = samples.points.shape[2] // lanes if by_row else samples.points.shape[1]
     return Scratch(
-        lanes=np.zeros((BLOCK, 2, lanes), dtype),
-        weights=np.zeros((BLOCK, size), dtype),
+        lanes=zeros((BLOCK, 2, lanes), dtype),
+        weights=zeros((BLOCK, size), dtype),
         work=np.zeros((0, size), dtype),
         takes_part=np.zeros((BLOCK, size), np.bool_),
         who=np.full(BLOCK // ROWS, ALL),
-        pulls=np.zeros((BLOCK, size), dtype),
-        sums=np.zeros((BLOCK, slots, lanes), dtype),
-        value_sums=np.zeros(samples.value_sums.shape, dtype),
-        point_sums=np.zeros(samples.point_sums.shape, dtype),
+        pulls=zeros((BLOCK, size), dtype),
+        sums=zeros((BLOCK, slots, lanes), dtype),
+        value_sums=zeros(samples.value_sums.shape, dtype),
+        point_sums=zeros(samples.point_sums.shape, dtype),
         columns=np.arange(p),
         ones=np.ones(p, dtype),
     )

@@ -7,10 +7,22 @@ first-level cache while one query after another passes by; a whole transposed ma
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 #: Samples in a panel.
 PANEL = 64
+#: Bytes of a line of the cache.
+LINE = 64
+
+
+def zeros(shape: tuple[int, ...], dtype: type | np.dtype = np.float64) -> np.ndarray:
+    """Zeros that begin where a line of the cache does, so that no vector lies in two lines."""
+    size, each = math.prod(shape), np.dtype(dtype).itemsize
+    room = np.zeros(size + LINE // each, dtype)
+    start = -room.ctypes.data % LINE // each
+    return room[start : start + size].reshape(shape)
 
 
 def pack(rows: np.ndarray, dtype: np.dtype, fill: float | None = None) -> np.ndarray:
