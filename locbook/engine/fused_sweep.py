@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from .panels import PANEL
+from .panels import PANEL, zeros
 from .parts import INTEGERS, TWO, address, call, inner, part
 from .records import Record, run, whole
 from .terms import ALL, AT_ONCE, NOBODY, SOME, Rows, Rule, rule_types
@@ -170,12 +170,12 @@ def make_scratch(samples: Samples, per_tile: int, n_lanes: int) -> Scratch:
     prepared, terms = samples.prepare != 0, samples.rule.scores.size
     stored = apart or (prepared and terms > 0)
     return Scratch(
-        lanes=np.zeros((BLOCK, 2 if apart else 2 + slots, n_lanes), dtype),
-        weights=np.zeros((BLOCK if stored else 0, per_tile * PANEL), dtype),
-        work=np.zeros((ROWS if terms > 1 else 0, per_tile * PANEL), dtype),
-        takes_part=np.zeros((AT_ONCE if prepared else 0, per_tile * PANEL), np.bool_),
+        lanes=zeros((BLOCK, 2 if apart else 2 + slots, n_lanes), dtype),
+        weights=zeros((BLOCK if stored else 0, per_tile * PANEL), dtype),
+        work=zeros((ROWS if terms > 1 else 0, per_tile * PANEL), dtype),
+        takes_part=zeros((AT_ONCE if prepared else 0, per_tile * PANEL), np.bool_),
         who=np.full(AT_ONCE // ROWS, ALL),
-        tile_sums=np.zeros((BLOCK, slots if apart else 0, n_lanes), dtype),
+        tile_sums=zeros((BLOCK, slots if apart else 0, n_lanes), dtype),
     )
 
 
@@ -189,7 +189,7 @@ def make_state(
     """
     b, p = sums.shape
     state = State(
-        sums=np.zeros((rows, (1 + _slots(samples, n_lanes)) * n_lanes)),
+        sums=zeros((rows, (1 + _slots(samples, n_lanes)) * n_lanes)),
         shift=np.zeros(rows, samples.panels.dtype),
         has_shift=np.zeros(rows, np.bool_),
         lost=np.zeros(rows, np.bool_),

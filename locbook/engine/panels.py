@@ -17,12 +17,19 @@ PANEL = 64
 LINE = 64
 
 
-def zeros(shape: tuple[int, ...], dtype: type | np.dtype = np.float64) -> np.ndarray:
-    """Zeros that begin where a line of the cache does, so that no vector lies in two lines."""
+def empty(shape: tuple[int, ...], dtype: type | np.dtype = np.float64) -> np.ndarray:
+    """Room that begins where a line of the cache does, so that no vector lies in two lines."""
     size, each = math.prod(shape), np.dtype(dtype).itemsize
-    room = np.zeros(size + LINE // each, dtype)
+    room = np.empty(size + LINE // each, dtype)
     start = -room.ctypes.data % LINE // each
     return room[start : start + size].reshape(shape)
+
+
+def zeros(shape: tuple[int, ...], dtype: type | np.dtype = np.float64) -> np.ndarray:
+    """The same, filled with 0."""
+    room = empty(shape, dtype)
+    room[...] = 0
+    return room
 
 
 def pack(rows: np.ndarray, dtype: np.dtype, fill: float | None = None) -> np.ndarray:
@@ -31,7 +38,7 @@ def pack(rows: np.ndarray, dtype: np.dtype, fill: float | None = None) -> np.nda
     The last panel ends with ``fill``, or with its last row again and again.
     """
     n, d = rows.shape
-    panels = np.empty((-(-n // PANEL), d, PANEL), dtype=dtype)
+    panels = empty((-(-n // PANEL), d, PANEL), dtype)
     whole = n // PANEL
     panels[:whole] = rows[: whole * PANEL].reshape(whole, PANEL, d).transpose(0, 2, 1)
     if n % PANEL:
@@ -43,7 +50,7 @@ def pack(rows: np.ndarray, dtype: np.dtype, fill: float | None = None) -> np.nda
 def pack_rows(rows: np.ndarray, dtype: np.dtype, lanes: int) -> np.ndarray:
     """Rows (n, p) as panels that are not transposed, shape (ceil(n / PANEL), PANEL, p to the next of ``lanes``)."""
     n, p = rows.shape
-    panels = np.zeros((-(-n // PANEL), PANEL, -(-p // lanes) * lanes), dtype)
+    panels = zeros((-(-n // PANEL), PANEL, -(-p // lanes) * lanes), dtype)
     panels.reshape(-1, panels.shape[2])[:n, :p] = rows
     return panels
 

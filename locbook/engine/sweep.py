@@ -34,7 +34,7 @@ import numpy as np
 from numba import types
 
 from .exponential import exp_negative
-from .panels import PANEL
+from .panels import PANEL, empty, zeros
 from .parts import INTEGER_ROWS, INTEGERS, ONE, REDUCE_PART, THREE, TWO, address, call, inner, jit, part
 from .program import (
     EVALUATE_PART,
@@ -313,11 +313,11 @@ def make_room(depth: int, features: int, outputs: int, per_tile: int) -> Room:
     """For a program of this depth, monomials and columns of values, and a tile of ``per_tile`` panels."""
     rows = max(ROWS, -(-features // ROWS) * ROWS)
     return Room(
-        stack=np.empty((depth, ROWS, per_tile * PANEL)),
-        work=np.empty(per_tile * PANEL),
-        lanes=np.empty((rows, features + outputs, LANES)),
-        z=np.empty((per_tile, features + outputs, PANEL)),
-        weighted=np.zeros((rows, per_tile * PANEL)),
+        stack=empty((depth, ROWS, per_tile * PANEL)),
+        work=empty((per_tile * PANEL,)),
+        lanes=empty((rows, features + outputs, LANES)),
+        z=empty((per_tile, features + outputs, PANEL)),
+        weighted=zeros((rows, per_tile * PANEL)),
     )
 
 
