@@ -214,7 +214,7 @@ def _tile(walk, first, count, size):
 
 @part
 def _empty(walk, k, i, rows, first, count, size):
-    return int(is_empty(whole(walk.program), walk.rows.queries, i, rows, _tile(walk, first, count, size)))
+    return is_empty(whole(walk.program), walk.rows.queries, i, rows, _tile(walk, first, count, size))
 
 
 # -- weights -----------------------------------------------------------------------------------------------------------

@@ -213,7 +213,7 @@ def _offsets(step, numbers, now, tile, column, row):
 
 @part
 def is_empty(program, queries, i, rows, tile):
-    """Whether a mask or the arrow of time, one that no other part can overrule, keeps all samples of the tile out."""
+    """1 where a mask or the arrow of time, one that nothing can overrule, keeps all samples of the tile out, else 0."""
     offset = tile.first * PANEL
     for k in range(program.steps.shape[0]):
         step = program.steps[k]
@@ -237,8 +237,8 @@ def is_empty(program, queries, i, rows, tile):
                 for j in range(PANEL):
                     found |= x[j] <= latest
         if not found:
-            return True
-    return False
+            return 1
+    return 0
 
 
 @inner

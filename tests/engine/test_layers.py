@@ -15,7 +15,7 @@ import pytest
 from numba import njit, types
 
 from locbook import engine
-from locbook.engine import parts, vectors
+from locbook.engine import parts, program, vectors
 from locbook.engine.exponential import POWERS, exp, exp_32
 from locbook.engine.fused import weigh_address, weigh_plain
 from locbook.engine.fused_sweep import HEADROOM
@@ -703,6 +703,13 @@ def test_an_exception_in_a_part_is_passed_on():
     with pytest.raises(ValueError, match="n must not be negative"):
         call_part(first, (-1,))
     assert call_part(first, (4,)) == 8  # and all goes on
+
+
+def test_what_is_called_both_ways_returns_a_number_by_itself():
+    """A part called by name is compiled for what it returns; called by its address it must return an integer."""
+    compiled = njit(error_model="numpy", no_cpython_wrapper=True)(program.is_empty.py_func)
+    compiled.compile(program.IS_EMPTY_PART)
+    assert compiled.nopython_signatures[0].return_type == types.int64
 
 
 class _Pair(NamedTuple):
