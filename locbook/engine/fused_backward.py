@@ -40,10 +40,10 @@ from .parts import INTEGERS, THREE, address, call, part
 from .pool import run_tasks
 from .problem import Problem
 from .reach import coordinates, some_columns
-from .records import Record, run, whole
+from .records import Record, Written, run, write
 from .scores import PRODUCT, scores_address
 from .stream import FLOAT32_ERROR, around_middle, fits_float32, float32_error
-from .terms import ALL, NOBODY, SOME, Rows, Rule, rule_types
+from .terms import ALL, NOBODY, ROWS_TYPE, SOME, rule_type
 from .values import sample_sums_address, values_address
 from .vectors import ENABLED, ROWS, VALUE_ROWS, VECTOR_BYTES
 
@@ -165,7 +165,8 @@ class Given(NamedTuple):
     parts : Parts
     samples : Samples
     queries : Queries
-    rule, of_rule : Rule and Rows
+    rule, of_rule : Written or None
+        The :class:`Rule` and its :class:`Rows`.
     room : Scratch
     per_tile : int
         Panels of a tile.
@@ -176,8 +177,8 @@ class Given(NamedTuple):
     parts: Parts
     samples: Samples
     queries: Queries
-    rule: Rule
-    of_rule: Rows
+    rule: Written | None
+    of_rule: Written | None
     room: Scratch
     per_tile: int
     of_queries: np.ndarray
@@ -192,7 +193,7 @@ def given_type(dtype: str) -> Record:
         types.NamedTuple(len(Parts._fields) * [types.int64], Parts),
         types.NamedTuple((three, two, one, three, three, THREE, THREE), Samples),
         types.NamedTuple((two, one, one, two, one, two), Queries),
-        *rule_types(dtype),
+        *(rule_type(dtype), ROWS_TYPE),
         types.NamedTuple(
             (three, two, two, flags, INTEGERS, two, three, three, three, INTEGERS, one), Scratch
         ),
@@ -206,7 +207,7 @@ def _look(given, start, rows, first, count):
     """Say in the scratch who takes part; returns how many queries are among four for which somebody does."""
     room, taken = given.room, 0
     call(
-        given.parts.prepare, whole(given.rule), whole(given.of_rule), given.queries.places, given.samples.panels,
+        given.parts.prepare, given.rule, given.of_rule, given.queries.places, given.samples.panels,
         start, 0, rows // ROWS, first, count, room.weights, room.work, room.takes_part, room.who,
     )  # fmt: skip
     for i in range(rows):
@@ -426,15 +427,16 @@ def _backward(
         points=whole(np.column_stack([q, np.ones(m)])),
     )
 
-    def of_task(own: slice) -> tuple[Samples, slice, Rule]:
+    def of_task(own: slice) -> tuple[Samples, slice, Written | None]:
         chunk = slice(own.start * PANEL, min(n, own.stop * PANEL))
         some = Samples(*(a if a is samples.factors else a[own] for a in samples))
-        return some, chunk, rule_of(leaf, chunk, number)
+        return some, chunk, write(rule_type(dtype), rule_of(leaf, chunk, number)) if prepare else None
 
-    def task(given: tuple[Samples, slice, Rule], rows: slice) -> np.ndarray:
+    def task(given: tuple[Samples, slice, Written | None], rows: slice) -> np.ndarray:
         some, chunk, rule = given
         passing = Queries(*(a[rows] for a in every))
-        of_rule = rows_of(leaf, slice(rows.start, min(m, rows.stop)), chunk)
+        own = slice(rows.start, min(m, rows.stop))
+        of_rule = write(ROWS_TYPE, rows_of(leaf, own, chunk)) if prepare else None
         room = make_scratch(some, per_tile, by_row)
         sums = np.zeros((len(passing.slope), room.sums.shape[1], lanes if by_row else 1))
         fused_backward(dtype, Given(parts, some, passing, rule, of_rule, room, per_tile, sums))

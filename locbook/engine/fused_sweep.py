@@ -20,8 +20,8 @@ from numba import types
 
 from .panels import PANEL, zeros
 from .parts import INTEGERS, TWO, address, call, inner, part
-from .records import Record, run, whole
-from .terms import ALL, AT_ONCE, NOBODY, SOME, Rows, Rule, rule_types
+from .records import Record, Written, run
+from .terms import ALL, AT_ONCE, NOBODY, ROWS_TYPE, SOME, rule_type
 from .vectors import ROWS, VALUE_ROWS
 
 #: Queries whose sums and weights are kept at once; both kernels divide it.
@@ -41,7 +41,8 @@ class Samples(NamedTuple):
         Addresses: of the fused kernel, the same for a tile of which only some take part, the value kernel, and
         :func:`locbook.engine.terms.prepare_address`; the last two 0 where the fused kernel sums the values, and where
         it finds all weights, itself.
-    rule : Rule
+    rule : Written or None
+        The :class:`~locbook.engine.terms.Rule`, where something is prepared.
     panels, bias : arrays, shapes (panels, d, PANEL) and (panels, PANEL)
         The bias of weights that have no shift is their multiplicity.
     factors : array, shape (d,)
@@ -49,18 +50,24 @@ class Samples(NamedTuple):
         By the value kernel.
     by_row : bool
         Whether it is the latter.
+    terms : int
+        How many terms there are.
+    logarithmic : bool
+        Whether weights have a shift.
     """
 
     weigh: int
     weigh_some: int
     add: int
     prepare: int
-    rule: Rule
+    rule: Written | None
     panels: np.ndarray
     bias: np.ndarray
     factors: np.ndarray
     values: np.ndarray
     by_row: bool
+    terms: int
+    logarithmic: bool
 
 
 class Queries(NamedTuple):
@@ -71,12 +78,13 @@ class Queries(NamedTuple):
     places : array, shape (rows, d)
         A multiple of ROWS; the last is there again and again.
     slope : array, shape (rows,)
-    of_rule : Rows
+    of_rule : Written or None
+        What the rule needs of them, :class:`~locbook.engine.terms.Rows`.
     """
 
     places: np.ndarray
     slope: np.ndarray
-    of_rule: Rows
+    of_rule: Written | None
 
 
 class Visits(NamedTuple):
@@ -147,10 +155,9 @@ def walk_type(dtype: str) -> Record:
     """Numba's type of :class:`Walk`."""
     one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
     flags = [types.Array(types.bool_, k, "C") for k in (1, 2)]
-    rule, of_rule = rule_types(dtype)
     kinds = {
-        Samples: (*4 * [types.int64], rule, three, two, one, three, types.int64),
-        Queries: (two, one, of_rule),
+        Samples: (*4 * [types.int64], rule_type(dtype), three, two, one, three, *3 * [types.int64]),
+        Queries: (two, one, ROWS_TYPE),
         Visits: (INTEGERS, INTEGERS, types.int64, types.int64),
         State: (TWO, one, flags[0], flags[0]),
         Scratch: (three, two, two, flags[1], INTEGERS, three),
@@ -167,8 +174,8 @@ def make_scratch(samples: Samples, per_tile: int, n_lanes: int) -> Scratch:
     """For tiles of ``per_tile`` panels and vectors of ``n_lanes`` numbers."""
     dtype, slots = samples.panels.dtype, _slots(samples, n_lanes)
     apart = samples.add != 0
-    prepared, terms = samples.prepare != 0, samples.rule.scores.size
-    stored = apart or (prepared and terms > 0)
+    prepared, terms = samples.prepare != 0, samples.terms
+    stored = apart or terms > 0
     return Scratch(
         lanes=zeros((BLOCK, 2 if apart else 2 + slots, n_lanes), dtype),
         weights=zeros((BLOCK if stored else 0, per_tile * PANEL), dtype),
@@ -212,7 +219,7 @@ def give_back(
     total[:] = found[:, 0].sum(axis=1)
     sums[:] = found[:, 1:].reshape(b, -1)[:, :p] if samples.by_row else found[:, 1:].sum(axis=2)
     # the largest weight is 1 or more, but for rounding; where there is no shift it may be anything
-    least = 0.5 if samples.rule.logarithmic else 0.0
+    least = 0.5 if samples.logarithmic else 0.0
     shift[:] = np.where(state.has_shift[:b], state.shift[:b], -np.inf)
     shift[state.lost[:b] | (state.has_shift[:b] & ~(total >= least))] = np.nan
 
@@ -223,7 +230,7 @@ def _look(walk, start, line, fours, first, count):
     samples, room = walk.samples, walk.room
     place, who = line % AT_ONCE, room.who
     bad = call(
-        samples.prepare, whole(samples.rule), whole(walk.queries.of_rule), walk.queries.places, samples.panels,
+        samples.prepare, samples.rule, walk.queries.of_rule, walk.queries.places, samples.panels,
         start + line, line, fours, first, count, room.weights, room.work, room.takes_part[place:],
         who[place // ROWS :],
     )  # fmt: skip
@@ -287,7 +294,7 @@ def _fused_sweep(walk):
     lanes, weights, takes_part, who = room.lanes, room.weights, room.takes_part, room.who
     tiles, blocks, per_tile, per_block = visits.tiles, visits.blocks, visits.per_tile, visits.per_block
     look, keep, n_lanes = walk.look, walk.keep, lanes.shape[2]
-    has_terms, bad = samples.rule.scores.size > 0, 0
+    has_terms, bad = samples.terms > 0, 0
     for visit in range(tiles.size):
         start, first = blocks[visit] * per_block, tiles[visit] * per_tile
         rows = per_block if start + per_block <= queries.shape[0] else queries.shape[0] - start

@@ -9,7 +9,8 @@ it names it, as ``record.field``, and hands the place on. Fields cannot be set, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ctypes import addressof, c_char
+from ctypes import addressof, c_char, c_int64
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -27,7 +28,11 @@ _place = (c_char * 0).from_buffer
 
 
 class Record(types.Type):
-    """Numba's type of a record; ``kind`` is that of a named tuple of the same fields: contiguous arrays, integers."""
+    """Numba's type of a record.
+
+    ``kind`` is that of a named tuple of the same fields: contiguous arrays, integers, named tuples of these, which
+    stand where they are, and records, of which only the place does: what :func:`write` gave, or None.
+    """
 
     def __init__(self, kind: types.NamedTuple) -> None:
         self.kind, self.layout = kind, tuple(_layout(kind))
@@ -81,6 +86,8 @@ def _read(context, builder, kind, place):
         places = [builder.add(place, INT(WORD * int(start))) for start in starts[:-1]]
         fields = [_read(context, builder, *one) for one in zip(kind.types, places, strict=True)]
         return context.make_tuple(builder, kind, fields)
+    if isinstance(kind, Record):
+        return word(0)
     if not isinstance(kind, types.Array):
         return context.cast(builder, word(0), types.int64, kind)
     array = arrayobj.make_array(kind)(context, builder)
@@ -105,16 +112,18 @@ def whole(typing_context, record):
     return record.kind(record), generate
 
 
-def _layout(kind: types.Type) -> Iterator[tuple[np.dtype, int] | None]:
-    """Type and number of axes of each array, None for an integer."""
+def _layout(kind: types.Type) -> Iterator[tuple[np.dtype, int] | Record | None]:
+    """Type and number of axes of each array, the record of a place, None for an integer."""
     for one in kind.types:
         if isinstance(one, types.BaseTuple):
             yield from _layout(one)
+        elif isinstance(one, types.Array):
+            yield numpy_support.as_dtype(one.dtype), one.ndim
         else:
-            yield (numpy_support.as_dtype(one.dtype), one.ndim) if isinstance(one, types.Array) else None
+            yield one if isinstance(one, Record) else None
 
 
-def _flat(fields: tuple) -> Iterator[np.ndarray | int]:
+def _flat(fields: tuple) -> Iterator[Any]:
     for value in fields:
         if isinstance(value, tuple):
             yield from _flat(value)
@@ -122,20 +131,40 @@ def _flat(fields: tuple) -> Iterator[np.ndarray | int]:
             yield value
 
 
-def _words(record: Record, fields: tuple) -> np.ndarray:
+class Written:
+    """A record that is written down, and kept as long as this is."""
+
+    def __init__(self, record: Record, words: list[int], fields: tuple):
+        self.record, self.fields, self.words = record, fields, (c_int64 * len(words))(*words)
+        self.place = addressof(self.words)
+
+
+def write(record: Record, fields: tuple) -> Written:
+    """Write down the fields of a record.
+
+    Raises
+    ------
+    TypeError
+        If an array is not of the record's type, or not contiguous.
+    """
     words: list[int] = []
     for known, value in zip(record.layout, _flat(fields), strict=True):
-        if known is None:
+        if type(known) is tuple:
+            flags = value.flags
+            if value.ndim != known[1] or value.dtype != known[0] or not flags.c_contiguous:
+                raise TypeError(
+                    f"a record wants {known[1]} axes of {known[0]}, not {value.dtype} of shape {value.shape}"
+                )
+            # the same number, the one in a quarter of the other's time
+            words.append(addressof(_place(value)) if flags.writeable else value.ctypes.data)
+            words += value.shape
+        elif known is None:
             words.append(int(value))
-            continue
-        if known != (value.dtype, value.ndim) or not value.flags.c_contiguous:
-            raise TypeError(
-                f"a record wants {known[1]} axes of {known[0]}, not {value.dtype} of shape {value.shape}"
-            )
-        # the same number, the one in a quarter of the other's time
-        words.append(addressof(_place(value)) if value.flags.writeable else value.ctypes.data)
-        words += value.shape
-    return np.array(words, dtype=np.int64)
+        else:
+            if value is not None and value.record != known:
+                raise TypeError(f"a record wants {known} here, not {value.record}")
+            words.append(0 if value is None else value.place)
+    return Written(record, words, fields)
 
 
 @jit(allocates=False)
@@ -144,12 +173,6 @@ def _run(part, place):
 
 
 def run(part: int, record: Record, fields: tuple) -> int:
-    """Call a part of one argument, a record, with these fields; returns its int64.
-
-    Raises
-    ------
-    TypeError
-        If an array is not of the record's type, or not contiguous.
-    """
-    words = _words(record, fields)
-    return _run(part, words.ctypes.data)
+    """Call a part of one argument, a record, with these fields; returns its int64."""
+    written = write(record, fields)  # named, so that it lives until the part is done
+    return _run(part, written.place)

@@ -24,7 +24,9 @@ from .panels import PANEL, pack, pack_rows
 from .pool import run_tasks, split
 from .problem import Problem
 from .reach import BLOCK, Reach, put_in_order, some_columns, support_of
+from .records import write
 from .scores import PRODUCT, SCALED, WEIGHT
+from .terms import ROWS_TYPE, rule_type
 from .values import values_address
 
 #: Columns of values that the fused kernel sums by itself.
@@ -196,7 +198,8 @@ def _sums(
         queries = vectors.whole_rows(some_columns(problem.queries[own], leaf.columns), number)
         # what the sweep fills: views of the answers, but under pruning copies, which go back below
         answers = own_rows, *_ = [whole[some] for whole in (shift, total, sums)]
-        given = f.Queries(queries, vectors.whole_rows(leaf.slope[own], number), rows_of(leaf, own, chunk))
+        of_rule = write(ROWS_TYPE, rows_of(leaf, own, chunk)) if prepare else None
+        given = f.Queries(queries, vectors.whole_rows(leaf.slope[own], number), of_rule)
         numbers = np.arange(-(-len(own_rows) // unit))
         if pruned is None:
             first, each = np.zeros_like(numbers), -(-len(samples.panels) // per_tile)
@@ -222,10 +225,11 @@ def _sums(
         panels = pack(some_columns(problem.samples[chunk], leaf.columns), number)
         biases = pack(bias[chunk, None], number, fill=0.0 if leaf.kind == WEIGHT else -np.inf)[:, 0]
         known = pack_rows(values[chunk], number, lanes) if by_row else pack(values[chunk], number, fill=0.0)
-        rule = rule_of(leaf, chunk, number)
+        rule = write(rule_type(dtype), rule_of(leaf, chunk, number)) if prepare else None
         samples = f.Samples(
             weigh=weigh, weigh_some=weigh_some, add=add, prepare=prepare, rule=rule,
-            panels=panels, bias=biases, factors=factors, values=known, by_row=by_row,
+            panels=panels, bias=biases, factors=factors, values=known, by_row=by_row, terms=len(leaf.terms),
+            logarithmic=leaf.kind != WEIGHT,
         )  # fmt: skip
         with user_errors(problem, any(term.user for term in leaf.terms)):
             bad += sum(run_tasks(partial(task, samples, chunk), split(len(rows), TASK, unit)))

@@ -11,7 +11,7 @@ All is computed in the precision of the samples, but for the limits, which compa
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from numba import types
 from ..kernels.logarithm import log as logarithm
 from .panels import PANEL
 from .parts import INTEGERS, ONE, TWO, address, call, inner, part
+from .records import Record
 from .vectors import ROWS
 
 #: Kinds of limits on the difference of two numbers: not after the query's, not farther than a width, not the same.
@@ -262,18 +263,23 @@ def prepare_address(dtype: str, terms: int, limits: tuple[int, ...] = (), masked
 
     two, three = (types.Array(getattr(types, dtype), k, "C") for k in (2, 3))
     arguments = (
-        *(*rule_types(dtype), two, three),
+        *(rule_type(dtype), ROWS_TYPE, two, three),
         *(*5 * [types.intp], two, two, types.Array(types.bool_, 2, "C"), INTEGERS),
     )
     return address(prepare, *arguments)
 
 
-def rule_types(dtype: str) -> tuple[types.NamedTuple, types.NamedTuple]:
-    """Numba's types of :class:`Rule` and :class:`Rows`."""
+@cache
+def rule_type(dtype: str) -> Record:
+    """Numba's type of :class:`Rule`."""
     one, two = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2))
-    flags = [types.Array(types.bool_, k, "C") for k in (1, 2, 3)]
+    flags = types.Array(types.bool_, 1, "C")
     rule = (
-        *(INTEGERS, INTEGERS, ONE, flags[0], INTEGERS, INTEGERS, one, INTEGERS, two, types.boolean, one),
+        *(INTEGERS, INTEGERS, ONE, flags, INTEGERS, INTEGERS, one, INTEGERS, two, types.boolean, one),
         *(INTEGERS, ONE, TWO, TWO, TWO, types.int64),
     )
-    return types.NamedTuple(rule, Rule), types.NamedTuple((TWO, TWO, flags[2]), Rows)
+    return Record(types.NamedTuple(rule, Rule))
+
+
+#: Numba's type of :class:`Rows`.
+ROWS_TYPE = Record(types.NamedTuple((TWO, TWO, types.Array(types.bool_, 3, "C")), Rows))
