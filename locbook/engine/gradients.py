@@ -348,7 +348,7 @@ def _parts(plan: Plan, leaves: list[tuple[Kernel, int]], nodes: np.ndarray) -> n
         if nodes[k, g.SLOPE] and leaf.named is not None:
             slopes[k] = slope_address(leaf.named.code)
         elif nodes[k, g.SLOPE]:
-            slopes[k] = user_slope_address(leaf.profile if leaf.profile is not None else leaf.log_profile)
+            slopes[k] = user_slope_address(leaf.function)
     steps = zip(plan.program.steps, nodes, pulls, slopes, strict=True)
     return np.array([g.parts_of(step, node, plan.program.log, *rest) for step, node, *rest in steps])
 

@@ -260,8 +260,7 @@ def _term_of(problem: Problem, kernel: base.Kernel) -> Term | None:
         return None
     own = kernel.named is None
     if own:
-        function = kernel.profile if kernel.profile is not None else kernel.log_profile
-        part = partial(_user_profile, function, kernel.logarithmic)
+        part = partial(_user_profile, kernel.function, kernel.logarithmic)
         single = True
     else:
         code = kernel.named.code
@@ -278,11 +277,12 @@ def _alone(parts: list[Any], term: Term, offset: float) -> Leaf | None:
     kernel = next(part for part in parts if isinstance(part, base._Leaf) and not is_limit(part))
     if isinstance(kernel, base.SoftmaxKernel):
         return Leaf(PRODUCT, False, term.columns, term.factors, LOG2_E / term.widths, offset)
-    if kernel.named is None or not kernel.named.exponential or term.of_samples is not None:
+    line = kernel.line
+    if line is None or term.of_samples is not None:
         return None
-    root = kernel.named.name == "laplace"
-    slope = -LOG2_E / term.widths if root else -0.5 * LOG2_E / term.widths / term.widths
-    return Leaf(term.kind, root, term.columns, term.factors, slope, offset)
+    slope = line.slope * LOG2_E / term.widths
+    slope = slope if line.root else slope / term.widths
+    return Leaf(term.kind, line.root, term.columns, term.factors, slope, offset + line.start)
 
 
 def moderate(weight: np.ndarray | None) -> bool:

@@ -16,6 +16,9 @@ from ..kernels.bandwidth import VaryingBandwidth
 from ..kernels.metrics import Metric
 from .problem import Problem, check_hollow, check_kernel_mask
 
+#: Rows beyond the k-th that are looked at for ties.
+MOST_TIES = 8
+
 
 class NearestKernel(base.NeighborKernel):
     """The nearest samples, all that tie, whatever their multiplicities; none where no sample takes part."""
@@ -67,8 +70,10 @@ class Neighborhoods(NamedTuple):
     rows : array of int64, shape (m, r)
     counted : array of float64, shape (m, r)
         How much of its multiplicity each counts; 0 beyond the k-th.
+    squares : array, shape (m, r)
+        Squared distances; infinite where there are fewer than r.
     squared : array, shape (m,)
-        Squared distance of the k-th; -1 where nobody takes part.
+        That of the k-th; -1 where nobody takes part.
     row : array of int64, shape (m,)
         Its row.
     share : array, shape (m,)
@@ -77,6 +82,7 @@ class Neighborhoods(NamedTuple):
 
     rows: np.ndarray
     counted: np.ndarray
+    squares: np.ndarray
     squared: np.ndarray
     row: np.ndarray
     share: np.ndarray
@@ -90,11 +96,13 @@ def k_nearest(
     among: Restrictions,
     *,
     copies: bool = False,
+    more: int = 0,
     prune: str | bool = "auto",
 ) -> Neighborhoods:
     """The k nearest of each query, as if each row stood there as many times as its multiplicity says.
 
     A hollow kernel leaves a sample out with all its multiplicity; ``copies`` leaves out one, and the others count.
+    ``more`` rows than needed are looked for.
 
     Raises
     ------
@@ -114,7 +122,7 @@ def k_nearest(
         raise ValueError(f"n_neighbors must be at most the {least:g}{others} samples there are, got {k}")
     # the most rows that may be needed: the smallest multiplicities that add up to k
     room = int(np.searchsorted(np.cumsum(np.sort(weights[weights > 0])), k * (1 - 1e-12))) + 1
-    scores, rows = _nearest(problem, columns, metric, min(room, len(problem.samples)), among, prune)
+    scores, rows = _nearest(problem, columns, metric, min(room + more, len(problem.samples)), among, prune)
     own = np.where(rows >= 0, weights[rows], 0.0)
     counted = np.cumsum(own, axis=1)
     reached = (counted >= wanted[:, None] * (1 - 1e-12)) & (rows >= 0)
@@ -128,15 +136,26 @@ def k_nearest(
     squared = np.where(empty, -1.0, np.where(wanted > 0, -scores[line, last], 0.0))
     own[np.arange(rows.shape[1]) > last[:, None]] = 0.0
     own[line, last] *= share
-    return Neighborhoods(rows, own, squared, rows[line, last], share)
+    return Neighborhoods(rows, own, -scores, squared, rows[line, last], share)
 
 
-def the_nearest(problem: Problem, columns: np.ndarray, metric: Metric, among: Restrictions) -> Neighborhoods:
+def the_nearest(
+    problem: Problem, columns: np.ndarray, metric: Metric, among: Restrictions, *, more: int = 0
+) -> Neighborhoods:
     """The nearest one, whatever its multiplicity."""
-    scores, rows = _nearest(problem, columns, metric, 1, among)
-    empty = rows[:, 0] < 0
-    squared = np.where(empty, -1.0, -scores[:, 0])
-    return Neighborhoods(rows, np.where(rows < 0, 0.0, 1.0), squared, rows[:, 0], np.ones(len(rows)))
+    scores, rows = _nearest(problem, columns, metric, min(1 + more, len(problem.samples)), among)
+    squared, counted = np.where(rows[:, 0] < 0, -1.0, -scores[:, 0]), np.zeros(rows.shape)
+    counted[:, 0] = rows[:, 0] >= 0
+    return Neighborhoods(rows, counted, -scores, squared, rows[:, 0], np.ones(len(rows)))
+
+
+def _with_ties(problem: Problem, found: Neighborhoods) -> Neighborhoods | None:
+    """All that are as near as the k-th, with all their multiplicity; None where there may be more than were found."""
+    near = found.squares <= found.squared[:, None]
+    if near.shape[1] < len(problem.samples) and near[:, -1].any():
+        return None
+    weights = 1.0 if problem.sample_weight is None else problem.sample_weight[found.rows]
+    return found._replace(counted=np.where(near, weights, 0.0))
 
 
 def _nearest(
@@ -189,14 +208,16 @@ def measured_bandwidth(
 def measured(problem: Problem) -> Problem:
     """The same problem with the numbers of its kNN bandwidths.
 
-    A user's profile keeps them: it may jump at the very distance of the k-th.
+    A user's profile that is no line keeps them: it may jump at the very distance of the k-th.
     """
 
     def in_numbers(kernel: base.Kernel, among: Restrictions) -> base.Kernel:
         inside = among.inside(problem, kernel)
         if kernel.parts:
             return kernel._rebuild([in_numbers(part, inside) for part in kernel.parts])
-        if not isinstance(kernel, base.RadialKernel) or not kernel.adaptive or kernel.named is None:
+        if not isinstance(kernel, base.RadialKernel) or not kernel.adaptive:
+            return kernel
+        if kernel.named is None and kernel.line is None:
             return kernel
         columns = kernel.columns(problem.queries.shape[1])
         widths, side = (
@@ -216,16 +237,23 @@ def measured(problem: Problem) -> Problem:
 def neighbor_weights(problem: Problem, prune: str | bool) -> csr_array | None:
     """The weights of a kernel that is ``knn`` alone, shape (m, n): all but k of a row are 0.
 
-    None for any other kernel, and where all that tie with the k-th are let in.
+    None for any other kernel, and where all that tie with the k-th are let in and these are many.
     """
     kernel, factor, among = problem.kernel, 1.0, Restrictions.of(problem)
     while isinstance(kernel, base.ScaledKernel | base.HollowKernel | base.MaskedKernel):
         factor *= kernel.factor if isinstance(kernel, base.ScaledKernel) else 1.0
         among, kernel = among.inside(problem, kernel), kernel.kernel
-    if not isinstance(kernel, base.NeighborKernel) or kernel.ties == "include" or problem.groups is not None:
+    if not isinstance(kernel, base.NeighborKernel) or problem.groups is not None:
         return None
-    columns = kernel.columns(problem.queries.shape[1])
-    found = k_nearest(problem, columns, kernel.metric, kernel.n_neighbors, among, prune=prune)
+    where, more = (problem, kernel.columns(problem.queries.shape[1]), kernel.metric), 0
+    if kernel.ties == "include":
+        more = MOST_TIES
+    if isinstance(kernel, NearestKernel):
+        found = the_nearest(*where, among, more=more)
+    else:
+        found = k_nearest(*where, kernel.n_neighbors, among, more=more, prune=prune)
+    if more and (found := _with_ties(problem, found)) is None:
+        return None
     counts = found.counted > 0
     ends = np.cumsum(np.count_nonzero(counts, axis=1))
     entries = factor * found.counted[counts], found.rows[counts], np.concatenate([[0], ends])

@@ -218,8 +218,7 @@ def _(kernel: base.RadialKernel, builder: _Builder) -> None:
         else:
             scale = 1.0 / ruler
     if kernel.named is None:
-        function = kernel.profile if kernel.profile is not None else kernel.log_profile
-        profile = user.profile_address(function, log=kernel.logarithmic)
+        profile = user.profile_address(kernel.function, log=kernel.logarithmic)
         builder.users = True
     else:
         profile = named.profile_address(kernel.named.code)

@@ -146,8 +146,7 @@ def _fades(kernel: base.Kernel) -> bool:
         isinstance(leaf, base.NeighborKernel)
         or (
             isinstance(leaf, base.RadialKernel)
-            and leaf.named is not None
-            and (leaf.named.exponential or math.isfinite(leaf.named.support))
+            and (leaf.line is not None or (leaf.named is not None and math.isfinite(leaf.named.support)))
         )
         for leaf in kernel.leaves()
     )

@@ -134,7 +134,7 @@ def profile_weights(kernel: base.RadialKernel, u: np.ndarray) -> np.ndarray:
         case "rational_quadratic":
             return (1 + u**2 / (2 * a)) ** -a
         case _:
-            function = kernel.profile if kernel.profile is not None else kernel.log_profile
+            function = kernel.function_given
             values = np.vectorize(getattr(function, "py_func", function), otypes=[float])(u**2)
             return values if kernel.profile is not None else np.exp(values)
 

@@ -9,18 +9,18 @@ turned into vectors.
 
 from __future__ import annotations
 
-import builtins
 import math
 import threading
 from collections.abc import Callable
 from functools import cache, lru_cache
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError
 
+from ..kernels.lines import rebuilt
 from ..kernels.logarithm import log
 from .exponential import exp, exp_32
 from .named import quotient
@@ -59,34 +59,6 @@ def in_float32(value: Any) -> Any:
     if type(value) is int and abs(value) < 1 << 15:
         return np.int16(value)  # the integer that float32 takes in without becoming float64
     return tuple(in_float32(part) for part in value) if type(value) is tuple else value
-
-
-def _names(code: CodeType) -> set[str]:
-    """The names that a function uses, the functions inside it too."""
-    inner = (_names(value) for value in code.co_consts if isinstance(value, CodeType))
-    return set(code.co_names).union(*inner)
-
-
-def rebuilt(
-    function: FunctionType, convert: Callable[[Any], Any], convert_constant: Callable[[Any], Any]
-) -> Any:
-    """A copy of a function with other values of its globals and closure, and other constants."""
-    names = {
-        name: convert(function.__globals__[name])
-        for name in _names(function.__code__)
-        if name in function.__globals__
-    }
-    cells = tuple(CellType(convert(cell.cell_contents)) for cell in function.__closure__ or ())
-    constants = tuple(convert_constant(value) for value in function.__code__.co_consts)
-    copy = FunctionType(
-        function.__code__.replace(co_consts=constants),
-        {"__builtins__": builtins, **names},
-        function.__name__,
-        function.__defaults__,
-        cells,
-    )
-    copy.__module__ = function.__module__
-    return copy
 
 
 def scalar_function(

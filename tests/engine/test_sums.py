@@ -95,7 +95,9 @@ def test_neighbours_under_restrictions():
     mask = rng.random((60, 60)) < 0.7
     for k, options in itertools.product((1, 4, 9), ({}, {"sample_weight": weight}, {"mask": mask})):
         check(lb.knn(k), x, x, values, **options)
-        for kernel in (3.0 * lb.knn(k).hollow(), lb.knn(k, metric="manhattan").masked(mask)):
+        ties = lb.knn(k, ties="include")
+        check(ties, x, x, values, **options)
+        for kernel in (3.0 * lb.knn(k).hollow(), lb.knn(k, metric="manhattan").masked(mask), ties.hollow()):
             if "sample_weight" not in options:  # the twin repeats rows
                 check(kernel, x, x, values, **options)
             problem = engine.Problem.check(x, x, kernel, **options)
@@ -103,6 +105,18 @@ def test_neighbours_under_restrictions():
             mean, log_sum = engine.mean(problem, values, with_log_sum=True)
             np.testing.assert_allclose(mean, sums / total[:, None], atol=1e-13)
             np.testing.assert_allclose(log_sum, scale + np.log(total), atol=1e-14)
+
+
+@pytest.mark.parametrize("count", [1, 5, 30])
+def test_all_that_tie_are_let_in_however_many(count):
+    x = np.repeat(np.arange(12.0), count)[:, None]
+    values = np.random.default_rng(4).normal(size=(len(x), 2))
+    for k in (1, 3, 13):
+        if k <= len(x):
+            check(lb.knn(k, ties="include"), x[::3] + 0.25, x, values)
+            check(lb.knn(k, ties="include"), x[::3] + 0.5, x, values)
+    far = lb.local_mean([[100.0]], x, values, lb.epanechnikov(1.0), empty="nearest")
+    np.testing.assert_allclose(far[0], values[-count:].mean(axis=0), rtol=1e-12)
 
 
 @pytest.mark.parametrize("prune", [True, False])

@@ -103,10 +103,12 @@ def test_epsilon_ends_in_the_global_mean():
 
 
 def test_the_log_domain_of_ones_own():
-    """The same Gaussian, as K and as log K: far away only the logarithm keeps the limit."""
-    keeps = lb.Kernel(log_profile=lambda s: -0.5 * s)
-    loses = lb.Kernel(profile=lambda s: math.exp(-0.5 * s))
-    np.testing.assert_allclose(weights(keeps, [1e6, 0.0]), [0, 0.5, 0.5, 0, 0], atol=1e-9)
+    """The same Gaussian, as K and as log K: far away only what is known as a logarithm keeps the limit."""
+    keeps = lb.Kernel(log_profile=lambda s: -0.5 * s if s >= 0 else 0.0)
+    recognised = lb.Kernel(profile=lambda s: math.exp(-0.5 * s))
+    loses = lb.Kernel(profile=lambda s: math.exp(-0.5 * s) if s >= 0 else 0.0)
+    for kernel in (keeps, recognised):
+        np.testing.assert_allclose(weights(kernel, [1e6, 0.0]), [0, 0.5, 0.5, 0, 0], atol=1e-9)
     with pytest.warns(lb.EmptyNeighborhoodWarning):
         assert weights(loses, [1e6, 0.0]).sum() == 0.0
 

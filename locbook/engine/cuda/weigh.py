@@ -163,7 +163,7 @@ def _measured(leaf: Kernel) -> tuple:
         code = metrics.MATRIX
     if leaf.named is not None:
         return code, parameter, leaf.named.code, leaf.logarithmic
-    return code, parameter, leaf.profile if leaf.profile is not None else leaf.log_profile, leaf.logarithmic
+    return code, parameter, leaf.function, leaf.logarithmic
 
 
 @lru_cache(maxsize=256)
