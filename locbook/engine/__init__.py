@@ -3,13 +3,13 @@ r"""One engine: streamed, kernel-weighted reductions over samples.
 **How to read it.** For every few queries and every tile of samples: score, weight, add up. The files in this order.
 Whoever follows the Gaussian local mean alone reads ``weights`` of a radial kernel, ``profile_weights`` and ``mean`` in
 ``reference``, ``mean``, ``mean_and_log_sum`` and ``_sums`` in ``reductions``, and ``panels``. There the path forks.
-On a processor without vectors: the top of ``parts``, ``run`` in ``driver``, ``evaluate``, ``measure`` and ``weigh`` in
-``program``, ``metric_address`` and ``profile_address`` in ``named``, ``euclidean_row`` in ``kernels.metrics``,
-``visit``, ``_to_weights`` and ``_mean`` in ``sweep``. Else, which is the rule: ``as_product`` in ``leaf``, ``stream``
-and ``_sums`` in ``stream`` (read it for ``prune=False``: ``pruned`` and ``groups`` are None, nothing is
-``prepared``), ``weigh_plain`` in ``fused``, ``fused_sweep``; and last, how vectors do it: the top of ``vectors``,
-``exponential``, ``exp2`` in ``vectors``, in ``scores`` the loop ``score_columns`` beside ``scores_plain``, in ``fused``
-at last ``_weigh`` beside ``weigh_plain``.
+On a processor without vectors: the top of ``parts``, ``run`` in ``driver``, ``evaluate``, ``step_address``, ``measure``
+and ``weigh`` in ``program``, ``metric_address`` and ``profile_address`` in ``named``, ``euclidean_row`` in
+``kernels.metrics``, ``visit``, ``_to_weights`` and ``_mean`` in ``sweep``. Else, which is the rule: ``as_product`` in
+``leaf``, ``stream`` and ``_sums`` in ``stream`` (read it for ``prune=False``: ``pruned`` and ``groups`` are None,
+nothing is ``prepared``), the top of ``records``, ``weigh_plain`` in ``fused``, ``_fused_sweep`` (``look`` and ``keep``
+are 0); and last, how vectors do it: the top of ``vectors``, ``exponential``, ``exp2`` in ``vectors``, in ``scores`` the
+loop ``score_columns`` beside ``scores_plain``, in ``fused`` at last ``_weigh`` beside ``weigh_plain``.
 
 **Other ways**, each from where it leaves the first one.
 
@@ -17,7 +17,8 @@ at last ``_weigh`` beside ``weigh_plain``.
   of time a limit), ``_visible`` and ``_look`` in ``terms``, then ``samples.prepare`` in ``fused_sweep`` and ``limited``
   in ``fused``.
 - *A user's profile*: ``_term_of`` in ``leaf``, ``_profile`` in ``user``, ``quotient`` in ``named``, ``_term`` in
-  ``terms``, then the kinds WEIGHT and LOG_WEIGHT in ``weigh_plain``.
+  ``terms``, then the kinds WEIGHT and LOG_WEIGHT in ``weigh_plain``. One that is an exponential of a line never gets
+  there: ``line_of`` in ``kernels.lines``, which ``_alone`` in ``leaf`` asks.
 - *Mahalanobis*: ``whiten``, which ``mean_and_log_sum`` calls; from there on the kernel is a Euclidean one.
 - *The k nearest*: ``nearest`` and ``top`` in ``reductions``, ``find_nearest`` and ``nearest_in_cells`` in ``nearest``.
   The kernel ``knn`` asks ``top`` for its neighbours' rows (``neighbor_weights`` in ``neighborhoods``), kNN bandwidths

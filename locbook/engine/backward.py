@@ -37,8 +37,10 @@ from .program import (
     HOLLOW,
     MULTIPLY,
     NECESSARY,
+    NEIGHBORS,
     NUMBER_START,
     OFFSETS,
+    PAST,
     PROGRAM,
     QUERY_SLOT,
     RUN,
@@ -63,6 +65,8 @@ LEFT, RIGHT, SLOPE, PULL, QUERY_PLACE, SAMPLE_PLACE, QUERY_WIDTH, SAMPLE_WIDTH, 
 #: Whether a leaf gives a logarithm that is only multiplied: its derivative is that by the whole weight's logarithm.
 WHOLE = 10
 NODE_WIDTH = 11
+#: Steps of the program that are taken as they are.
+COMPILED = (DOT, VON_MISES, NEIGHBORS, TABLE, PAST, OFFSETS, CONSTANT)
 #: Where ``Walk.parts`` has the slope of a step's profile; the others before it are called one after another.
 SLOPE_AT = 4
 #: Largest exponent of a cofactor, and largest cofactor: products with what is finite stay so.
@@ -279,7 +283,7 @@ def _weigh_address(kind: int, log: bool) -> int:
                     if times:
                         row[j] = a[j] + b[j] if log else a[j] * b[j]
                     elif log:
-                        high, low = max(a[j], b[j]), min(a[j], b[j])
+                        high, low = (a[j], b[j]) if a[j] > b[j] else (b[j], a[j])
                         both = high + log1p(exp_negative(low - high))
                         row[j] = both if high > -math.inf else high
                     else:

@@ -150,7 +150,7 @@ def planned(problem: Problem, width: int, wrt: tuple[str, ...]) -> tuple[Plan, l
     places : Places
     nodes : array of int64, shape (steps, NODE_WIDTH)
     """
-    plan, places = make_plan(problem), Places(0, width + 1, 0)
+    plan, places = make_plan(problem, compiled=g.COMPILED), Places(0, width + 1, 0)
     leaves = list(_leaves(problem.kernel, plan))
     return plan, leaves, places, _nodes(problem, plan, leaves, places, wrt)
 

@@ -7,6 +7,7 @@ query or the sample.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any
@@ -45,6 +46,8 @@ class _Builder:
 
     problem: Problem
     log: bool
+    #: Kinds of the steps that are compiled for :func:`locbook.engine.program.evaluate`.
+    compiled: Sequence[int] = p.STEPS
     steps: list[np.ndarray] = field(default_factory=list)
     columns: list[int] = field(default_factory=list)
     numbers: list[np.ndarray] = field(default_factory=list)
@@ -82,8 +85,9 @@ class _Builder:
             self.columns.extend(int(c) for c in columns)
         for name, value in fields.items():
             step[getattr(p, name.upper())] = value
-        convert = kind == p.DISTANCE and self.log and not step[p.EXTRA]
-        step[p.RUN] = p.step_address(kind, self.log, convert)
+        if kind in self.compiled:
+            convert = kind == p.DISTANCE and self.log and not step[p.EXTRA]
+            step[p.RUN] = p.step_address(kind, self.log, convert)
         self.steps.append(step)
         self.height += 1 if kind <= p.CONSTANT else -1 if kind in (p.ADD, p.MULTIPLY) else 0
         self.depth = max(self.depth, self.height)
@@ -107,8 +111,8 @@ class _Builder:
         )
 
 
-def make_plan(problem: Problem, *, log: bool | None = None) -> Plan:
-    """The plan of a problem's kernel; ``log`` forces the domain.
+def make_plan(problem: Problem, *, log: bool | None = None, compiled: Sequence[int] = p.STEPS) -> Plan:
+    """The plan of a problem's kernel; ``log`` forces the domain, ``compiled`` names the kinds of steps that are run.
 
     None takes the kernel's own, or the log domain where multiplicities are so far apart that products with them could
     leave the floats.
@@ -118,7 +122,7 @@ def make_plan(problem: Problem, *, log: bool | None = None) -> Plan:
         if not log and problem.sample_weight is not None:
             some = problem.sample_weight[problem.sample_weight > 0]
             log = bool(some.max() / 1e100 > some.min())
-    builder = _Builder(problem, log)
+    builder = _Builder(problem, log, compiled)
     builder.among = Restrictions.of(problem)
     _lower(problem.kernel, builder)
     if problem.mask is not None:

@@ -31,6 +31,7 @@ from .parts import INTEGER_ROWS, INTEGERS, ONE, THREE, TWO, address, call, inner
 DISTANCE, DOT, VON_MISES, NEIGHBORS, TABLE, PAST, OFFSETS, CONSTANT = range(8)
 # Steps that work on the rows pushed before
 ADD, MULTIPLY, HOLLOW, MASK = range(8, 12)
+STEPS = tuple(range(12))
 
 # Columns of a step: where its columns and numbers start in those of the program, and how many; which row of the data of
 # queries and samples it reads (-1: none); addresses; whether the distance takes four queries at once (scores.py);

@@ -234,7 +234,7 @@ class Run:
         if plan is None:
             planned = for_planning(problem)
             self.leaf = None if steps else as_leaf(planned)
-            self.plan = make_plan(planned, log=log) if self.leaf is None else None
+            self.plan = make_plan(planned, log=log, compiled=()) if self.leaf is None else None
         self.rows = np.arange(len(problem.queries))
         self._loaded: dict[type, Loaded] = {}
 
