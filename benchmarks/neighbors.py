@@ -1,4 +1,4 @@
-"""The 10 nearest samples: faiss, scikit-learn and SciPy's tree."""
+"""The 10 nearest samples: faiss, scikit-learn and SciPy's tree; and the local mean over them, kNN regression."""
 
 from __future__ import annotations
 
@@ -81,8 +81,46 @@ def cost(d: int, dtype: str) -> Callable[[int, int], Cost]:
     )
 
 
+def with_values(d: int) -> Callable[[np.random.Generator, int, int], Data]:
+    def data(rng: np.random.Generator, n: int, m: int) -> Data:
+        return Data(x=rng.normal(size=(n, d)), q=rng.normal(size=(m, d)), v=rng.normal(size=(n, 1)))
+
+    return data
+
+
+def our_regression(data: Data) -> np.ndarray:
+    return lb.local_mean(data.q, data.x, data.v, lb.knn(K))
+
+
+def sklearn_regression(data: Data) -> np.ndarray:
+    from sklearn.neighbors import KNeighborsRegressor
+
+    algorithm = SKLEARN[data.x.shape[1]]
+    return (
+        KNeighborsRegressor(K, algorithm=algorithm, n_jobs=data.threads).fit(data.x, data.v).predict(data.q)
+    )
+
+
+def regression_reference(data: Data) -> np.ndarray:
+    from scipy.spatial.distance import cdist
+
+    def block(q: np.ndarray) -> np.ndarray:
+        rows = np.argpartition(cdist(q, data.x), K - 1, axis=1)[:, :K]
+        return data.v[rows].mean(axis=1)
+
+    return by_block(block, data.q)
+
+
 def cases() -> list[Case]:
-    found = []
+    found = [
+        Case(
+            "neighbors", f"regression by the {K} nearest", 50_000, 5_000, d, 1, "float64", with_values(d),
+            our_regression, regression_reference,
+            (Peer("sklearn.neighbors.KNeighborsRegressor", sklearn_regression, target, SKLEARN[d]),),
+            cost(d, "float64"), range_error,
+        )
+        for d, target in TARGETS.items()
+    ]  # fmt: skip
     for dtype in ("float32", "float64"):
         for d, target in TARGETS.items():
             peers = [

@@ -187,7 +187,7 @@ def test_range_error_is_relative_to_the_range():
 
 
 def test_a_wrong_neighbour_is_found_out():
-    (case,) = (c for c in cases("neighbors") if (c.d, c.dtype) == (3, "float64"))
+    (case,) = (c for c in cases("neighbors") if (c.d, c.p, c.dtype) == (3, 0, "float64"))
     data = case.data(200, 10)
     (distances, rows), right = case.ours(data), case.reference(data)
     assert case.error((distances, rows), right) < 1e-12

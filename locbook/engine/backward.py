@@ -57,6 +57,7 @@ from .program import (
     weigh,
 )
 from .records import Record, run, whole
+from .sweep import row_product, row_sum
 from .vectors import ROWS
 
 # What the gradient knows of a step beside the program: its operands, whether it needs the slope of its profile and the
@@ -189,25 +190,6 @@ WALK = Record(
     )
 )
 STEP_PART = (WALK, *6 * [types.intp])
-_SUMS = {"contract", "reassoc", "arcp", "nsz"}
-
-
-@inner(fastmath=_SUMS)
-def row_sum(row, n):
-    """Sum of the first ``n`` numbers."""
-    total = 0.0
-    for j in range(n):
-        total += row[j]
-    return total
-
-
-@inner(fastmath=_SUMS)
-def row_product(row, other, n):
-    """Inner product of the first ``n`` numbers."""
-    total = 0.0
-    for j in range(n):
-        total += row[j] * other[j]
-    return total
 
 
 @inner

@@ -6,15 +6,17 @@ stands in its expression: a hollow kernel and a mask keep samples out, and the n
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from ..kernels import base
 from ..kernels.bandwidth import VaryingBandwidth
 from ..kernels.metrics import Metric
 from .problem import Problem, check_hollow, check_kernel_mask
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 #: Rows beyond the k-th that are looked at for ties.
 MOST_TIES = 8
@@ -254,6 +256,8 @@ def neighbor_weights(problem: Problem, prune: str | bool) -> csr_array | None:
         found = k_nearest(*where, kernel.n_neighbors, among, more=more, prune=prune)
     if more and (found := _with_ties(problem, found)) is None:
         return None
+    from scipy.sparse import csr_array  # here: importing locbook, or another kernel's mean, does not need it
+
     counts = found.counted > 0
     ends = np.cumsum(np.count_nonzero(counts, axis=1))
     entries = factor * found.counted[counts], found.rows[counts], np.concatenate([[0], ends])

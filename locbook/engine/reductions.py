@@ -25,7 +25,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from .._validation import check_integer, check_option
 from ..kernels import base
@@ -447,7 +446,8 @@ def _class_sums(
     """Weight of each class around each query, shape (m, c), up to a factor for each."""
     m = len(problem.queries)
     if (known := neighbor_weights(problem, prune)) is not None:
-        return csr_array((known.data, labels[known.indices], known.indptr), shape=(m, n_classes)).toarray()
+        of_classes = known.data, labels[known.indices], known.indptr
+        return type(known)(of_classes, shape=(m, n_classes)).toarray()
     if ENABLED and n_classes <= MOST_CLASSES:  # means of 0 and 1
         return _sums(problem, np.eye(n_classes, dtype=np.float32)[labels], prune, **sizes)[2]
     state = make_state(m, n_classes)

@@ -31,12 +31,12 @@ from .backward import (
     STEP_PART,
     WALK,
     Walk,
-    row_sum,
 )
 from .panels import PANEL
 from .parts import ONE, address, call, inner, part
 from .program import COLUMN_COUNT, COLUMN_START, NUMBER_START
 from .records import Record, run
+from .sweep import row_sum
 from .user import scalar_function
 
 #: Arguments of a slope.

@@ -59,18 +59,20 @@ _SUMS = {"contract", "reassoc", "arcp", "nsz"}
 
 
 @inner(fastmath=_SUMS)
-def _total(weights, n):
+def row_sum(row, n):
+    """Sum of the first ``n`` numbers."""
     total = 0.0
     for j in range(n):
-        total += weights[j]
+        total += row[j]
     return total
 
 
 @inner(fastmath=_SUMS)
-def _dot(weights, values, n):
+def row_product(row, other, n):
+    """Inner product of the first ``n`` numbers."""
     total = 0.0
     for j in range(n):
-        total += weights[j] * values[j]
+        total += row[j] * other[j]
     return total
 
 
@@ -100,7 +102,7 @@ def _mean(weights, rows, i, values, first, count, lanes, sums):
         for r in range(rows):
             for c in range(p):
                 for t in range(count):
-                    sums[i + r, c] += _dot(weights[r, t * PANEL :], values[first + t, c], PANEL)
+                    sums[i + r, c] += row_product(weights[r, t * PANEL :], values[first + t, c], PANEL)
         return
     lanes[:] = 0.0
     c = 0
@@ -185,7 +187,7 @@ def _products(weighted, features, z, count, lanes):
             for r in range(f, min(f + ROWS, features)):
                 for g in range(z.shape[1]):
                     for t in range(count):
-                        lanes[r, g, 0] += _dot(weighted[r, t * PANEL :], z[t, g], PANEL)
+                        lanes[r, g, 0] += row_product(weighted[r, t * PANEL :], z[t, g], PANEL)
             continue
         g = f // COLUMN_VECTORS * COLUMN_VECTORS  # only g >= f is asked for
         while g < z.shape[1]:
@@ -358,7 +360,7 @@ def visit_address(reduction: int, log: bool) -> int:
                     total[i + r] *= factor
                     for c in range(sums.shape[1]):
                         sums[i + r, c] *= factor
-                total[i + r] += _total(row, size)
+                total[i + r] += row_sum(row, size)
         if reduction != SUM:
             call(
                 parts[2], found, rows, i, size, queries, query_ids, tile.panels, tile.first, tile.count, tile.ids,

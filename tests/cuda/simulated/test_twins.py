@@ -130,7 +130,7 @@ def test_neighbours_found_on_the_card(name, monkeypatch):
     """The plan asks one function for neighbours; here it is the card's."""
     calls = []
 
-    def top(*arguments, **options):
+    def top(*arguments, prune, **options):
         calls.append(arguments)
         return cuda.top(*arguments, **options, **SIZES)
 
