@@ -113,7 +113,7 @@ def cases() -> list[Case]:
     works = {
         "a Gaussian of one's own, log K": (under(log_profile=log_gaussian), reference, by_gaussian),
         "a Gaussian of one's own, K": (under(profile=gaussian), reference, by_gaussian),
-        "the same behind a branch": (
+        "a Gaussian of one's own behind a branch": (
             under(profile=gaussian_in_branches),
             reference,
             Peer("locbook.gaussian", by_name, None),
