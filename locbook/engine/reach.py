@@ -140,7 +140,7 @@ def nearest_reach(
     )
 
 
-def _fades(kernel: base.Kernel) -> bool:
+def fades(kernel: base.Kernel) -> bool:
     """Whether a kernel has weights that are, or round to, nothing."""
     return any(
         isinstance(leaf, base.NeighborKernel)
@@ -165,7 +165,7 @@ def coordinates(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 def refuse_far(kernel: base.Kernel, prune: str | bool) -> None:
     """Refuse ``prune=True`` for a kernel that reaches every sample."""
-    if prune is True and not _fades(kernel):
+    if prune is True and not fades(kernel):
         raise ValueError(f"prune=True: kernel {kernel!r} reaches every sample")
 
 

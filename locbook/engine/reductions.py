@@ -40,15 +40,15 @@ from .neighborhoods import NearestKernel, measured, neighbor_weights
 from .plan import make_plan, make_score_plan
 from .pool import run_tasks, split
 from .problem import Problem
-from .reach import Order, nearest_reach, put_in_order, support_of
+from .reach import Order, fades, nearest_reach, put_in_order, refuse_far, support_of
 from .stream import stream
 from .vectors import ENABLED
 from .whitening import whiten
 
 #: Parts of a sum, products multiplied out, that are summed one by one.
 MOST_SUMMANDS = 8
-#: Classes that are summed as columns of values.
-MOST_CLASSES = 32
+#: Classes that are summed as columns of values, and the most numbers that these may take.
+MOST_CLASSES, MOST_ONES = 32, 1 << 23
 
 EMPTY = ("nan", "nearest", "mean", "raise")
 
@@ -204,11 +204,13 @@ def _sums(
     if not ENABLED:
         return _program_sums(problem, values, prune, **sizes)
     if 1 < _count(problem.kernel) <= MOST_SUMMANDS:
+        refuse_far(problem.kernel, prune)
         parts = map(problem.with_kernel, _summands(problem.kernel))
-        return _add([_sums(part, values, prune, **sizes) for part in parts])
-    if (leaf := as_product(known := measured(problem))) is None:
+        # a part that reaches every sample is no reason to refuse: another does not
+        return _add([_sums(part, values, prune if fades(part.kernel) else False, **sizes) for part in parts])
+    problem = measured(problem)
+    if (leaf := as_product(problem)) is None:
         return _program_sums(problem, values, prune, **sizes)
-    problem = known
     if leaf.prepared and (found := _compact_sums(problem, values, prune)) is not None:
         return found
     found = stream(problem, leaf, values, prune)
@@ -448,7 +450,7 @@ def _class_sums(
     if (known := neighbor_weights(problem, prune)) is not None:
         of_classes = known.data, labels[known.indices], known.indptr
         return type(known)(of_classes, shape=(m, n_classes)).toarray()
-    if ENABLED and n_classes <= MOST_CLASSES:  # means of 0 and 1
+    if ENABLED and n_classes <= MOST_CLASSES and n_classes * len(labels) <= MOST_ONES:  # means of 0 and 1
         return _sums(problem, np.eye(n_classes, dtype=np.float32)[labels], prune, **sizes)[2]
     state = make_state(m, n_classes)
     run(s.CLASSES, problem, make_plan(problem), state, labels=labels, pruned=_pruned(problem, prune), **sizes)

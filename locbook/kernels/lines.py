@@ -4,7 +4,8 @@ A user who writes ``lambda s: math.exp(-s / 2)``, or its logarithm ``lambda s: -
 gets what the Gaussian gets: weights in the log domain, and the paths that only need :math:`\log K = b + c\,s`, or
 :math:`b + c \sqrt s` as in a Laplace kernel. The formula is read off by calling the function once with a symbol in the
 place of s, which knows how to be added to and multiplied by numbers, and raises at all else, at a comparison for
-example. So nothing is guessed from values.
+example. So nothing is guessed from values; those at a few s are held against the formula, in case a function catches
+what the symbol raises.
 """
 
 from __future__ import annotations
@@ -189,7 +190,22 @@ def _line_of(function: FunctionType, log: bool) -> Line | None:
         found = found.log if isinstance(found, _Exponential) else None
     if not isinstance(found, _Sum) or not (math.isfinite(found.start) and -math.inf < found.slope < 0.0):
         return None
-    return Line(found.start, found.slope, found.root)
+    line = Line(found.start, found.slope, found.root)
+    return line if _agrees(function, log, line) else None
+
+
+def _agrees(function: FunctionType, log: bool, line: Line) -> bool:
+    """Whether the function has the values of the line where these are, by its slope, from 0 to -300."""
+    for fall in (0.0, 0.01, 0.7, 3.0, 40.0, 300.0):
+        s = fall / -line.slope
+        s = s * s if line.root else s
+        try:
+            value = float(function(s) if log else math.log(function(s)))
+        except Exception:
+            return False
+        if not math.isclose(value, line.start - fall, rel_tol=1e-9, abs_tol=1e-9):
+            return False
+    return True
 
 
 @lru_cache(maxsize=256)

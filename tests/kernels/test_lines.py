@@ -63,6 +63,14 @@ def helper(s):
     return of_global(s)
 
 
+def caught(s):
+    try:
+        s = min(s, 1.0)
+    except Exception:
+        return math.exp(-s)
+    return math.exp(-s)
+
+
 #: Functions that are something else, or may be.
 OTHERS = {
     "cauchy": (lambda s: 1.0 / (1.0 + s), False),
@@ -88,6 +96,7 @@ OTHERS = {
     "line, not its exponential": (lambda s: 3.0 - s, False),
     "exponential, not its logarithm": (lambda s: math.exp(-s), True),
     "of another function": (helper, False),
+    "what the symbol raises is caught": (caught, False),
     "jitted": (numba.njit(of_global), False),
     "partial": (partial(of_default, rate=2.0), True),
 }
