@@ -28,7 +28,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from .panels import PANEL
-from .parts import address, part
+from .parts import address, array_types, part
 from .scores import LOG_WEIGHT, WEIGHT, score_columns, scores_plain, vector_groups
 from .vectors import ROWS, Vectors
 
@@ -207,7 +207,7 @@ def weigh_address(
     limited : bool
         Whether only those samples take part that are True in ``takes_part[i, : count * PANEL]``.
     """
-    one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
+    one, two, three = array_types(dtype)
     return address(
         _make(kind, int(root), n_values, int(store), int(limited)),
         *(two, types.intp, types.intp, three, types.intp, types.intp, two, one, one, one, three, three, two),

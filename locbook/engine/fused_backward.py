@@ -36,7 +36,7 @@ from ..kernels.bandwidth import VaryingBandwidth
 from .fused import LOG2_E, weigh_address
 from .leaf import Leaf, as_product, rows_of, rule_of
 from .panels import PANEL, pack, pack_rows, unpack, zeros
-from .parts import INTEGERS, THREE, address, call, part
+from .parts import INTEGERS, THREE, address, array_types, call, part
 from .pool import run_tasks
 from .problem import Problem
 from .reach import coordinates, some_columns
@@ -187,7 +187,7 @@ class Given(NamedTuple):
 @cache
 def given_type(dtype: str) -> Record:
     """Numba's type of :class:`Given`."""
-    one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
+    one, two, three = array_types(dtype)
     flags = types.Array(types.bool_, 2, "C")
     kinds = (
         types.NamedTuple(len(Parts._fields) * [types.int64], Parts),

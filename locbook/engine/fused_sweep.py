@@ -19,7 +19,7 @@ import numpy as np
 from numba import types
 
 from .panels import PANEL, zeros
-from .parts import INTEGERS, TWO, address, call, inner, part
+from .parts import INTEGERS, TWO, address, array_types, call, inner, part
 from .records import Record, Written, run
 from .terms import ALL, AT_ONCE, NOBODY, ROWS_TYPE, SOME, rule_type
 from .vectors import ROWS, VALUE_ROWS
@@ -153,7 +153,7 @@ class Walk(NamedTuple):
 @cache
 def walk_type(dtype: str) -> Record:
     """Numba's type of :class:`Walk`."""
-    one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
+    one, two, three = array_types(dtype)
     flags = [types.Array(types.bool_, k, "C") for k in (1, 2)]
     kinds = {
         Samples: (*4 * [types.int64], rule_type(dtype), three, two, one, three, *3 * [types.int64]),

@@ -27,7 +27,19 @@ from .fused import LOG2_E
 from .panels import PANEL, pack
 from .problem import Problem, check_hollow, check_kernel_mask
 from .scores import DISTANCE, LOG_WEIGHT, PRODUCT, SCALED, WEIGHT, scores_address
-from .terms import CAUSAL, OTHER, WINDOW, Rows, Rule, prepare_address
+from .terms import (
+    CAUSAL,
+    MASK,
+    OTHER,
+    WINDOW,
+    Limits,
+    Rows,
+    Rule,
+    limit_address,
+    mask_address,
+    multiply_address,
+    prepare_address,
+)
 
 #: Most columns in which a squared distance in float32 is good enough for Cauchy's profile.
 MOST_COLUMNS = 64
@@ -140,10 +152,7 @@ class Leaf:
 
     def prepare(self, dtype: str) -> int:
         """Address of the part that says it; 0 where nothing is said."""
-        if not self.prepared:
-            return 0
-        kinds = tuple(sorted({limit.kind for limit in self.limits}))
-        return prepare_address(dtype, min(len(self.terms), 2), kinds, bool(self.masks))
+        return prepare_address(dtype) if self.prepared else 0
 
 
 def as_leaf(problem: Problem) -> Leaf | None:
@@ -315,7 +324,19 @@ def rule_of(leaf: Leaf, chunk: slice | np.ndarray, number: np.dtype) -> Rule:
     one_of_each = next((limit.of_samples for limit in leaf.limits), None)  # to count the samples by
     if one_of_each is None and leaf.masks:
         one_of_each = leaf.masks[0][0]
+    kinds = [limit.kind for limit in leaf.limits] + [MASK] * len(leaf.masks)
+    limits = Limits(
+        kinds=np.array(kinds, np.int64),
+        parts=np.array([limit_address(kind) for kind in kinds], np.int64),
+        ask=mask_address() if leaf.masks else 0,
+        widths=np.array([limit.squared for limit in leaf.limits], np.float64),
+        marks=flat(marks),
+        low=marks.min(axis=2),
+        high=marks.max(axis=2),
+        size=0 if one_of_each is None else len(one_of_each[chunk]),
+    )
     return Rule(
+        multiply=multiply_address(dtype, len(terms) > 1) if terms else 0,
         scores=np.array([scores_address(dtype, term.kind) for term in terms], np.int64),
         profiles=np.array([term.profile(dtype) for term in terms], np.int64),
         shapes=np.array([term.shape for term in terms], np.float64),
@@ -327,23 +348,20 @@ def rule_of(leaf: Leaf, chunk: slice | np.ndarray, number: np.dtype) -> Rule:
         squares=flat(rows(own, number)),
         logarithmic=logarithmic,
         nothing=np.array([-np.inf if logarithmic else 0.0], number),
-        limits=np.array([limit.kind for limit in leaf.limits], np.int64),
-        widths=np.array([limit.squared for limit in leaf.limits], np.float64),
-        marks=flat(marks),
-        low=marks.min(axis=2),
-        high=marks.max(axis=2),
-        size=0 if one_of_each is None else len(one_of_each[chunk]),
+        limits=limits,
     )
 
 
 def rows_of(leaf: Leaf, own: slice | np.ndarray, chunk: slice | np.ndarray) -> Rows:
     """What a rule needs of some queries."""
-    count = len(leaf.slope[own])
-    squared = np.empty((len(leaf.terms), -(-count // vectors.ROWS) * vectors.ROWS))
-    for k, term in enumerate(leaf.terms):
-        squared[k] = vectors.whole_rows(term.squared[own])
-    marks = np.array([limit.of_queries[own] for limit in leaf.limits]).reshape(len(leaf.limits), count)
-    masks = np.empty((len(leaf.masks), count, len(leaf.masks[0][0, chunk]) if leaf.masks else 0), np.bool_)
+    whole = vectors.whole_rows(np.arange(len(leaf.slope))[own])
+    squared = np.array([term.squared[whole] for term in leaf.terms]).reshape(len(leaf.terms), len(whole))
+    marks = np.array([limit.of_queries[whole] for limit in leaf.limits]).reshape(len(leaf.limits), len(whole))
+    fours = marks.reshape(len(marks), len(whole) // vectors.ROWS, vectors.ROWS)
+    masks = np.empty(
+        (len(leaf.masks), len(whole), len(leaf.masks[0][0, chunk]) if leaf.masks else 0), np.bool_
+    )
     for k, mask in enumerate(leaf.masks):
-        masks[k] = mask[own][:, chunk]
-    return Rows(squared, marks, masks)
+        some = mask[own][:, chunk]
+        masks[k, : len(some)], masks[k, len(some) :] = some, some[-1:]
+    return Rows(squared, marks, fours.min(axis=2), fours.max(axis=2), masks)

@@ -36,6 +36,12 @@ REDUCE_PART = (
     *(THREE, INTEGERS, INTEGERS, INTEGERS, THREE, THREE, TWO, TWO, INTEGER_ROWS),
 )
 
+
+def array_types(dtype: str) -> list[types.Array]:
+    """Numba's types of contiguous arrays of this dtype with one, two and three axes."""
+    return [types.Array(getattr(types, dtype), axes, "C") for axes in (1, 2, 3)]
+
+
 _lock = threading.RLock()
 
 

@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from .panels import PANEL, unpack
-from .parts import address, part
+from .parts import address, array_types, part
 from .vectors import COLUMN_VECTORS, ROWS, Vectors
 
 #: What is computed of a query and a sample: the squared distance, the same with a factor for each column, the product.
@@ -110,6 +110,6 @@ def scores_address(dtype: str, kind: int) -> int:
 
     ``out[i, : count * PANEL]`` gets the scores of query ``row + i``, i below ROWS, from the columns named.
     """
-    one, two, three = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2, 3))
+    one, two, three = array_types(dtype)
     integers = types.Array(types.int64, 1, "C")
     return address(_make(kind), two, types.intp, three, types.intp, types.intp, integers, one, two)

@@ -11,7 +11,7 @@ All is computed in the precision of the samples, but for the limits, which compa
 from __future__ import annotations
 
 import math
-from functools import cache, lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,16 +19,45 @@ from numba import types
 
 from ..kernels.logarithm import log as logarithm
 from .panels import PANEL
-from .parts import INTEGERS, ONE, TWO, address, call, inner, part
+from .parts import INTEGERS, ONE, TWO, address, array_types, call, inner, part
 from .records import Record
 from .vectors import ROWS
 
-#: Kinds of limits on the difference of two numbers: not after the query's, not farther than a width, not the same.
-CAUSAL, WINDOW, OTHER = range(3)
+#: Kinds of limits: a number not after the query's, not farther than a width, not the same; and a mask.
+CAUSAL, WINDOW, OTHER, MASK = range(4)
 #: Who of a tile takes part for some of four queries.
 NOBODY, SOME, ALL = range(3)
 #: Queries that are prepared in one call.
 AT_ONCE = 2 * ROWS
+
+
+class Limits(NamedTuple):
+    """The limits and masks of a kernel, and what they need of a chunk of samples; masks come last.
+
+    Attributes
+    ----------
+    kinds, parts : arrays of int64, shape (limits + masks,)
+        CAUSAL, WINDOW, OTHER or MASK, and the address of who tells sample from sample (:func:`limit_address`).
+    ask : int
+        Address of who tells tile from tile by a mask (:func:`mask_address`); 0 where there are none.
+    widths : array of float64, shape (limits,)
+        Squared, of windows.
+    marks : array of float64, shape (limits, panels * PANEL)
+        Times, or row numbers.
+    low, high : arrays of float64, shape (limits, panels)
+        Their range.
+    size : int
+        How many samples the masks have; 0 where there are neither masks nor limits.
+    """
+
+    kinds: np.ndarray
+    parts: np.ndarray
+    ask: int
+    widths: np.ndarray
+    marks: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    size: int
 
 
 class Rule(NamedTuple):
@@ -36,6 +65,8 @@ class Rule(NamedTuple):
 
     Attributes
     ----------
+    multiply : int
+        Address of what multiplies the terms (:func:`multiply_address`); 0 where there are none.
     scores, profiles : arrays of int64, shape (terms,)
         Addresses of the scores (:mod:`locbook.engine.scores`) and of the profiles (:mod:`locbook.engine.named`).
     shapes : array of float64, shape (terms,)
@@ -50,17 +81,10 @@ class Rule(NamedTuple):
     logarithmic : bool
     nothing : array, shape (1,)
         The log-weight or weight of a sample that does not take part.
-    limits : array of int64, shape (limits,)
-    widths : array of float64, shape (limits,)
-        Squared, of windows.
-    marks : array of float64, shape (limits, panels * PANEL)
-        Times, or row numbers.
-    low, high : arrays of float64, shape (limits, panels)
-        Their range.
-    size : int
-        How many samples the masks have; 0 where there are neither masks nor limits.
+    limits : Limits
     """
 
+    multiply: int
     scores: np.ndarray
     profiles: np.ndarray
     shapes: np.ndarray
@@ -72,101 +96,163 @@ class Rule(NamedTuple):
     squares: np.ndarray
     logarithmic: bool
     nothing: np.ndarray
-    limits: np.ndarray
-    widths: np.ndarray
-    marks: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    size: int
+    limits: Limits
 
 
 class Rows(NamedTuple):
-    """What a rule needs of the queries of a task.
+    """What a rule needs of the queries of a task; b is a multiple of ROWS, and the last query is there again and again.
 
     Attributes
     ----------
     squared : array of float64, shape (terms, b)
         Squared bandwidths; for softmax minus the temperature.
     marks : array of float64, shape (limits, b)
-        b is read off them even where there are no limits.
+        Times, or row numbers.
+    low, high : arrays of float64, shape (limits, b / ROWS)
+        Their range among four queries.
     masks : array of bool, shape (masks, b, samples)
     """
 
     squared: np.ndarray
     marks: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
     masks: np.ndarray
 
 
-@inner(inline="always")
-def _visible(causal, window, other, masked, rule, rows, start, first, count):
-    """Who of a tile takes part for the queries from ``start`` on."""
-    everybody = True
-    last = rows.marks.shape[1] - 1  # rows that fill up are the last query again
-    for k in range(rule.limits.size):
-        low, high = rule.low[k, first], rule.high[k, first]
-        for t in range(first + 1, first + count):
-            low = rule.low[k, t] if rule.low[k, t] < low else low
-            high = rule.high[k, t] if rule.high[k, t] > high else high
-        earliest = latest = rows.marks[k, start if start < last else last]
-        for r in range(start + 1, start + ROWS):
-            now = rows.marks[k, r if r < last else last]
-            earliest = now if now < earliest else earliest
-            latest = now if now > latest else latest
-        if causal and rule.limits[k] == CAUSAL:
-            if low > latest:
-                return NOBODY
-            everybody &= high <= earliest
-        elif window and rule.limits[k] == WINDOW:
-            after, before = low - latest, earliest - high
-            gap = after if after > before else before
-            if gap > 0.0 and gap * gap / rule.widths[k] > 1.0:
-                return NOBODY
-            after, before = latest - low, high - earliest
-            farthest = after if after > before else before
-            everybody &= farthest * farthest / rule.widths[k] <= 1.0
-        elif other:
-            everybody &= latest < low or earliest > high
-    if masked:
-        begin, end = first * PANEL, (first + count) * PANEL
-        end = end if end < rule.size else rule.size
-        for k in range(rows.masks.shape[0]):
-            some, every = False, True
-            for r in range(start, start + ROWS):
-                mask = rows.masks[k, r if r < last else last]
-                for j in range(begin, end):
-                    some |= mask[j]
-                    every &= mask[j]
-            if not some:
-                return NOBODY
-            everybody &= every
-    return ALL if everybody else SOME
+#: Numba's types of :class:`Limits` and :class:`Rows`.
+LIMITS_TYPE = Record(
+    types.NamedTuple((INTEGERS, INTEGERS, types.int64, ONE, TWO, TWO, TWO, types.int64), Limits)
+)
+ROWS_TYPE = Record(types.NamedTuple((TWO, TWO, TWO, TWO, types.Array(types.bool_, 3, "C")), Rows))
 
 
-@inner(inline="always")
-def _look(causal, window, other, masked, rule, rows, i, first, count, takes_part):
-    """Write down in ``takes_part`` which samples of a tile take part for query ``i``."""
-    begin, n, last = first * PANEL, count * PANEL, rows.marks.shape[1] - 1
-    i = i if i < last else last
-    for j in range(n):
-        takes_part[j] = True
-    for k in range(rule.limits.size):
-        now, marks, width = rows.marks[k, i], rule.marks[k, begin : begin + n], rule.widths[k]
-        if causal and rule.limits[k] == CAUSAL:
-            for j in range(n):
-                takes_part[j] &= marks[j] <= now
-        elif window and rule.limits[k] == WINDOW:
-            for j in range(n):
-                gap = now - marks[j]
-                takes_part[j] &= gap * gap / width <= 1.0
-        elif other:
-            for j in range(n):
-                takes_part[j] &= marks[j] != now
-    if masked:
-        size = n if begin + n < rule.size else rule.size - begin
-        for k in range(rows.masks.shape[0]):
-            mask = rows.masks[k, i, begin : begin + size]
-            for j in range(size):
-                takes_part[j] &= mask[j]
+@inner
+def _of_tile(limits, k, first, count):
+    """Least and largest mark of a tile."""
+    low, high = limits.low[k, first], limits.high[k, first]
+    for t in range(first + 1, first + count):
+        low = limits.low[k, t] if limits.low[k, t] < low else low
+        high = limits.high[k, t] if limits.high[k, t] > high else high
+    return low, high
+
+
+@inner
+def _by_gaps(kind, width, least, greatest):
+    """Who of a tile takes part, by the least and the greatest difference of a sample's mark and a query's."""
+    if kind == CAUSAL:
+        return NOBODY if least > 0.0 else ALL if greatest <= 0.0 else SOME
+    if kind == WINDOW:
+        gap = least if least > -greatest else -greatest
+        if gap > 0.0 and gap * gap / width > 1.0:
+            return NOBODY
+        farthest = greatest if greatest > -least else -least
+        return ALL if farthest * farthest / width <= 1.0 else SOME
+    return ALL if least > 0.0 or greatest < 0.0 else SOME
+
+
+@part
+def _by_mask(limits, rows, k, start, first, count):
+    begin, end = first * PANEL, (first + count) * PANEL
+    end = end if end < limits.size else limits.size
+    some, every = False, True
+    for r in range(start, start + ROWS):
+        mask = rows.masks[k - rows.marks.shape[0], r, begin:end]
+        for j in range(end - begin):
+            some |= mask[j]
+            every &= mask[j]
+    return NOBODY if not some else ALL if every else SOME
+
+
+@cache
+def mask_address() -> int:
+    """Address of the part that says by the mask ``k`` who of a tile takes part: NOBODY, SOME or ALL.
+
+    Its arguments: ``limits, rows, k, start, first, count``.
+    """
+    return address(_by_mask, LIMITS_TYPE, ROWS_TYPE, *4 * [types.intp])
+
+
+@part
+def _causal(limits, rows, k, start, first, count, takes_part):
+    begin, end = first * PANEL, (first + count) * PANEL
+    for r in range(ROWS):
+        now, marks, who = rows.marks[k, start + r], limits.marks[k, begin:end], takes_part[r]
+        for j in range(end - begin):
+            who[j] &= marks[j] <= now
+    return 0
+
+
+@part
+def _window(limits, rows, k, start, first, count, takes_part):
+    begin, end, width = first * PANEL, (first + count) * PANEL, limits.widths[k]
+    for r in range(ROWS):
+        now, marks, who = rows.marks[k, start + r], limits.marks[k, begin:end], takes_part[r]
+        for j in range(end - begin):
+            gap = now - marks[j]
+            who[j] &= gap * gap / width <= 1.0
+    return 0
+
+
+@part
+def _other(limits, rows, k, start, first, count, takes_part):
+    begin, end = first * PANEL, (first + count) * PANEL
+    for r in range(ROWS):
+        now, marks, who = rows.marks[k, start + r], limits.marks[k, begin:end], takes_part[r]
+        for j in range(end - begin):
+            who[j] &= marks[j] != now
+    return 0
+
+
+@part
+def _masked(limits, rows, k, start, first, count, takes_part):
+    begin, end = first * PANEL, (first + count) * PANEL
+    end = end if end < limits.size else limits.size
+    for r in range(ROWS):
+        mask, who = rows.masks[k - rows.marks.shape[0], start + r, begin:end], takes_part[r]
+        for j in range(end - begin):
+            who[j] &= mask[j]
+    return 0
+
+
+@cache
+def limit_address(kind: int) -> int:
+    """Address of the part that keeps samples out by a limit of this kind, or by a mask.
+
+    Its arguments: ``limits, rows, k, start, first, count, takes_part``.
+    By the limit ``k`` ``takes_part[r]`` becomes False for the samples of a tile that the query ``start + r`` does not
+    see, one of four.
+    """
+    function = {CAUSAL: _causal, WINDOW: _window, OTHER: _other, MASK: _masked}[kind]
+    flags = types.Array(types.bool_, 2, "C")
+    return address(function, LIMITS_TYPE, ROWS_TYPE, *4 * [types.intp], flags)
+
+
+@inner
+def _who(limits, rows, start, first, count, takes_part):
+    """Who of a tile takes part for the four queries from ``start`` on: NOBODY, SOME or ALL.
+
+    Where it is only SOME, ``takes_part`` says for each of the four which samples.
+    """
+    found, four = ALL, start // ROWS
+    for k in range(limits.kinds.size):
+        kind = limits.kinds[k]
+        if kind == MASK:
+            seen = call(limits.ask, limits, rows, k, start, first, count)
+        else:
+            low, high = _of_tile(limits, k, first, count)
+            width = limits.widths[k]
+            seen = _by_gaps(kind, width, low - rows.high[k, four], high - rows.low[k, four])
+        found = seen if seen < found else found
+        if found == NOBODY:
+            return found
+    if found == SOME:
+        for r in range(ROWS):
+            for j in range(count * PANEL):
+                takes_part[r, j] = True
+        for k in range(limits.parts.size):
+            call(limits.parts[k], limits, rows, k, start, first, count, takes_part)
+    return found
 
 
 @inner(inline="always")
@@ -184,9 +270,13 @@ def _term(f, rule, rows, queries, panels, start, first, count, out):
     return bad
 
 
-@inner(inline="always")
-def _multiply_terms(rule, rows, queries, panels, start, first, count, out, work):
-    """Fill the rows of ``out`` with the product of some terms; returns as :func:`_term` does."""
+@part
+def _one_term(rule, rows, queries, panels, start, first, count, out, work):
+    return _term(0, rule, rows, queries, panels, start, first, count, out)
+
+
+@part
+def _several_terms(rule, rows, queries, panels, start, first, count, out, work):
     n, bad = count * PANEL, 0
     for f in range(rule.scores.size):
         room = out if f == 0 else work
@@ -205,8 +295,42 @@ def _multiply_terms(rule, rows, queries, panels, start, first, count, out, work)
     return bad
 
 
-@lru_cache
-def prepare_address(dtype: str, terms: int, limits: tuple[int, ...] = (), masked: bool = False) -> int:
+@part
+def _prepare(rule, rows, queries, panels, start, line, fours, first, count, weights, work, takes_part, who):
+    bad = 0
+    for four in range(fours):
+        begin = four * ROWS
+        who[four] = found = _who(rule.limits, rows, start + begin, first, count, takes_part[begin:])
+        if rule.multiply == 0 or found == NOBODY:
+            continue
+        out = weights[line + begin :]
+        wrong = call(rule.multiply, rule, rows, queries, panels, start + begin, first, count, out, work)
+        for r in range(ROWS):
+            if wrong >> r & 1:
+                bad += 1
+                for j in range(count * PANEL):
+                    out[r, j] = math.inf
+            if found == SOME:
+                for j in range(count * PANEL):
+                    out[r, j] = out[r, j] if takes_part[begin + r, j] else rule.nothing[0]
+    return bad
+
+
+@cache
+def multiply_address(dtype: str, several: bool) -> int:
+    """Address of the part that multiplies terms.
+
+    Its arguments: ``rule, rows, queries, panels, start, first, count, out, work``.
+    It fills ``out[i]`` with the log-weights or weights of a tile for the query ``start + i``, and returns a bit for
+    each of the four rows that held values of a profile that are no weights.
+    """
+    _, two, three = array_types(dtype)
+    function = _several_terms if several else _one_term
+    return address(function, rule_type(dtype), ROWS_TYPE, two, three, *3 * [types.intp], two, two)
+
+
+@cache
+def prepare_address(dtype: str) -> int:
     """Address of the part that says who takes part, and with what weight.
 
     Its arguments: ``rule, rows, queries, panels, start, line, fours, first, count, weights, work, takes_part, who``.
@@ -214,72 +338,20 @@ def prepare_address(dtype: str, terms: int, limits: tuple[int, ...] = (), masked
     Where only SOME take part it fills ``takes_part[i]``; where there are terms, and not for NOBODY,
     ``weights[line + i]`` with log-weights or weights. It returns how many rows held values of a profile that are no
     weights; such a row becomes infinite: in float32 its query goes to float64, which decides.
-
-    Parameters
-    ----------
-    dtype : {"float32", "float64"}
-    terms : int
-        How many there are, 2 for more.
-    limits : tuple of int
-        Kinds of the limits.
-    masked : bool
-        Whether there are masks. What there is not is not compiled.
     """
-    several, limited = terms > 1, bool(limits) or masked
-    causal, window, other = (kind in limits for kind in (CAUSAL, WINDOW, OTHER))
-
-    @part
-    def prepare(
-        rule, rows, queries, panels, start, line, fours, first, count, weights, work, takes_part, who
-    ):
-        nothing, bad, found = rule.nothing[0], 0, ALL
-        for four in range(fours):
-            begin = four * ROWS
-            if limited:
-                found = _visible(causal, window, other, masked, rule, rows, start + begin, first, count)
-                if found == SOME:
-                    for r in range(begin, begin + ROWS):
-                        _look(
-                            causal, window, other, masked, rule, rows, start + r, first, count, takes_part[r]
-                        )
-            who[four] = found
-            if terms and found != NOBODY:
-                out = weights[line + begin : line + begin + ROWS]
-                if several:
-                    wrong = _multiply_terms(
-                        rule, rows, queries, panels, start + begin, first, count, out, work
-                    )
-                else:
-                    wrong = _term(0, rule, rows, queries, panels, start + begin, first, count, out)
-                for r in range(ROWS):
-                    if wrong >> r & 1:
-                        bad += 1
-                        for j in range(count * PANEL):
-                            out[r, j] = math.inf
-                    if limited and found == SOME:
-                        for j in range(count * PANEL):
-                            out[r, j] = out[r, j] if takes_part[begin + r, j] else nothing
-        return bad
-
-    two, three = (types.Array(getattr(types, dtype), k, "C") for k in (2, 3))
-    arguments = (
-        *(rule_type(dtype), ROWS_TYPE, two, three),
-        *(*5 * [types.intp], two, two, types.Array(types.bool_, 2, "C"), INTEGERS),
-    )
-    return address(prepare, *arguments)
+    _, two, three = array_types(dtype)
+    flags = types.Array(types.bool_, 2, "C")
+    places = rule_type(dtype), ROWS_TYPE, two, three
+    return address(_prepare, *places, *5 * [types.intp], two, two, flags, INTEGERS)
 
 
 @cache
 def rule_type(dtype: str) -> Record:
     """Numba's type of :class:`Rule`."""
-    one, two = (types.Array(getattr(types, dtype), k, "C") for k in (1, 2))
+    one, two, _ = array_types(dtype)
     flags = types.Array(types.bool_, 1, "C")
     rule = (
-        *(INTEGERS, INTEGERS, ONE, flags, INTEGERS, INTEGERS, one, INTEGERS, two, types.boolean, one),
-        *(INTEGERS, ONE, TWO, TWO, TWO, types.int64),
+        *(types.int64, INTEGERS, INTEGERS, ONE, flags, INTEGERS, INTEGERS, one, INTEGERS, two, types.boolean),
+        *(one, LIMITS_TYPE.kind),
     )
     return Record(types.NamedTuple(rule, Rule))
-
-
-#: Numba's type of :class:`Rows`.
-ROWS_TYPE = Record(types.NamedTuple((TWO, TWO, types.Array(types.bool_, 3, "C")), Rows))

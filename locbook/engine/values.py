@@ -18,7 +18,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from .panels import PANEL
-from .parts import address, part
+from .parts import address, array_types, part
 from .scores import vector_groups
 from .vectors import COLUMN_VECTORS, ROWS, VALUE_ROWS, Vectors
 
@@ -155,7 +155,7 @@ def sample_sums_address(dtype: str) -> int:
                     c += 1
         return 0
 
-    two, three = (types.Array(getattr(types, dtype), k, "C") for k in (2, 3))
+    _, two, three = array_types(dtype)
     return address(add, two, types.intp, two, types.intp, types.intp, three)
 
 
@@ -188,5 +188,5 @@ def values_address(dtype: str, by_row: bool) -> int:
             c += COLUMN_VECTORS * width if many else width
         return 0
 
-    two, three = (types.Array(getattr(types, dtype), k, "C") for k in (2, 3))
+    _, two, three = array_types(dtype)
     return address(add, two, types.intp, three, types.intp, types.intp, three)

@@ -1,14 +1,18 @@
 """Products, arrows of time, windows, masks and hollow kernels on the fused path: their twins, tile by tile."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
-from numba import njit
+from numba import types
 
 import locbook as lb
 from locbook import engine
 from locbook.engine import reference, terms, vectors
 from locbook.engine.leaf import as_leaf, as_product, rows_of, rule_of
 from locbook.engine.panels import PANEL
+from locbook.engine.parts import address, part
+from locbook.engine.records import Record, run
 from locbook.engine.scores import LOG_WEIGHT, WEIGHT
 from locbook.engine.stream import stream
 from locbook.engine.vectors import ROWS
@@ -112,34 +116,71 @@ def test_a_query_has_the_same_bits_whoever_stands_beside_it(name, dtype):
             lb.set_num_threads(None)
 
 
-@njit
-def _who(rule, rows, start, first, count):
-    return terms._visible(True, True, True, True, rule, rows, start, first, count)
+class Tile(NamedTuple):
+    limits: terms.Limits
+    rows: terms.Rows
+    start: int
+    first: int
+    takes_part: np.ndarray
+
+
+TILE = Record(
+    types.NamedTuple(
+        (
+            terms.LIMITS_TYPE.kind,
+            terms.ROWS_TYPE.kind,
+            types.intp,
+            types.intp,
+            types.Array(types.bool_, 2, "C"),
+        ),
+        Tile,
+    )
+)
+
+
+@part
+def who_sees(tile):
+    return terms._who(tile.limits, tile.rows, tile.start, tile.first, 1, tile.takes_part)
+
+
+GAUSSIAN, TIMES = lb.gaussian(on=POINTS), np.arange(700)
+BAND = np.abs(TIMES[:, None] - TIMES - 20) < 70
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize(
-    ("limit", "least"),
-    [(lb.causal(on=0), 0.4), (lb.window(30.0, on=0), 0.75), (lb.window(30.0, on=0) * lb.causal(on=0), 0.8)],
-    ids=repr,
+    ("kernel", "mask", "least"),
+    [
+        (GAUSSIAN * lb.causal(on=0), None, 0.4),
+        (GAUSSIAN * lb.window(30.0, on=0), None, 0.75),
+        (GAUSSIAN * (lb.window(30.0, on=0) * lb.causal(on=0)), None, 0.8),
+        (GAUSSIAN.hollow(), None, 0.0),
+        (GAUSSIAN, BAND, 0.6),
+        (GAUSSIAN * lb.causal(on=0), BAND, 0.7),
+    ],
+    ids=["causal", "window", "both", "hollow", "mask", "causal, mask"],
 )
-def test_tiles_that_nobody_sees_are_known(limit, least, shuffled):
+def test_it_is_known_who_of_a_tile_takes_part(kernel, mask, least, shuffled):
     x, _ = data("float64", shuffled=shuffled)
-    problem = engine.Problem.check(x, x, lb.gaussian(on=POINTS) * limit)
+    assert len(x) == len(TIMES)
+    problem = engine.Problem.check(x, x, kernel, mask=mask)
     leaf, whole = as_product(problem), slice(0, len(x))
     rule, rows = rule_of(leaf, whole, np.dtype(float)), rows_of(leaf, whole, whole)
-    weights = limit(x, x)
-    found = []
+    allowed = kernel(x, x) > 0 if mask is None else (kernel(x, x) > 0) & mask
+    takes_part, found = np.zeros((ROWS, PANEL), bool), []
+    place = address(who_sees, TILE)
     for start in range(0, len(x), ROWS):
         for first in range(len(x) // PANEL + 1):
-            seen = weights[start : start + ROWS, first * PANEL : (first + 1) * PANEL] > 0
-            who = _who(rule, rows, start, first, 1)
+            seen = allowed[start : start + ROWS, first * PANEL : (first + 1) * PANEL]
+            who = run(place, TILE, Tile(rule.limits, rows, start, first, takes_part))
             assert {terms.NOBODY: not seen.any(), terms.ALL: seen.all(), terms.SOME: True}[who]
+            if who == terms.SOME:
+                np.testing.assert_array_equal(takes_part[:, : seen.shape[1]], seen)
             if not shuffled:
                 assert who == (terms.ALL if seen.all() else terms.SOME if seen.any() else terms.NOBODY)
             found.append(who)
     if not shuffled:
-        assert np.mean(np.array(found) == terms.NOBODY) > least
+        assert np.mean(np.array(found) == terms.NOBODY) >= least
 
 
 def test_a_batch_of_causal_heads_is_each_head_alone():
