@@ -5,6 +5,8 @@ import os
 # Before anyone imports Matplotlib: no window, on any machine.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+import pytest
+
 from tests import background
 
 
@@ -26,3 +28,14 @@ def pytest_collection_finish(session):
     for begin in dict.fromkeys(map(begins, session.items)):
         if begin is not None:
             begin()
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Sets the number of threads; small problems become as many tasks as large ones."""
+    import locbook as lb
+    from locbook.engine import pool
+
+    monkeypatch.setattr(pool, "WORTH", 0)
+    yield lb.set_num_threads
+    lb.set_num_threads(None)

@@ -21,7 +21,7 @@ from ..kernels.bandwidth import VaryingBandwidth
 from ..kernels.metrics import EUCLIDEAN
 from . import named, vectors
 from .parts import call, inner, jit
-from .pool import run_tasks, split
+from .pool import PAIR, run_split
 from .problem import Problem
 from .pruning import boxes, slack_of, with_slack
 from .reach import MOST_NUMBERS, check_prune, coordinates
@@ -34,6 +34,8 @@ FEW = 0.1
 FEWEST_SAMPLES, FEWEST_QUERIES = 512, 64
 #: Most queries of a task; samples that are gathered before they are weighed.
 TASK, GATHERED = 512, 512
+#: As many pairs take as long as to find the cells of a query.
+QUERY = 50
 
 
 class Grid(NamedTuple):
@@ -263,5 +265,6 @@ def sum_compact(
         *(grid, starts, np.ascontiguousarray(x[rows].T), weights, known, q, squared),
     )
     total, sums = np.zeros(m), np.zeros((m, values.shape[1]))
-    run_tasks(lambda some: compact_sweep(*given, order[some], total, sums), split(m, TASK))
+    work = m * (QUERY + around) * (len(columns) + values.shape[1] + PAIR)
+    run_split(lambda some: compact_sweep(*given, order[some], total, sums), m, TASK, work=work)
     return total, sums

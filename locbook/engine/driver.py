@@ -18,7 +18,7 @@ from . import vectors
 from .moments import linear_address
 from .panels import PANEL, pack
 from .plan import Plan
-from .pool import get_num_threads, run_tasks, split
+from .pool import STEP, run_split, run_tasks
 from .problem import Problem
 from .pruned_sweep import pruned_sweep
 from .reach import BLOCK as BLOCK_OF_PRUNING
@@ -136,7 +136,7 @@ def run(
     if chunk is None:
         chunk = max(1, CHUNK // (PANEL * tile * max(d + p, 1)))
         chunk *= PANEL * tile
-    block = max(1, min(block, -(-m // get_num_threads())))
+    block = max(1, block)
     multiplicity, unit = multiplicities(reduction, problem, plan)
     no_values, no_labels = np.empty((1, 0)), np.empty(0, np.int64)
     parents, dimensions = (no_labels, no_labels) if monomials is None else monomials
@@ -190,7 +190,7 @@ def run(
 
     def walk_all(columns: np.ndarray | slice) -> int:
         now = packed(columns)
-        return sum(run_tasks(lambda rows: walk(rows.start, rows, columns, now), slices(m, block)))
+        return sum(run_split(lambda rows: walk(rows.start, rows, columns, now), m, block, work=work))
 
     def walk_groups(some: slice) -> int:
         """The problems of a task."""
@@ -210,22 +210,27 @@ def run(
             *(make_room(plan.program.depth, len(parents), p, tile), *parts),
         )
 
+    met = n if problem.groups is None else problem.groups.samples  # by each query
+    if reduction == DIAGONAL:
+        met = 64
+    work = float(m * met * (d + p + STEP * len(plan.program.steps)))
+    work *= 1.0 if pruned is None else pruned.share
     with user_errors(problem, plan.users):
         if problem.groups is not None:
             most = max(1, chunk // problem.groups.samples)
-            bad = sum(run_tasks(walk_groups, split(math.prod(problem.groups.lead), most)))
+            bad = sum(run_split(walk_groups, math.prod(problem.groups.lead), most, work=work))
         elif pruned is not None:
             block = max(BLOCK_OF_PRUNING, block // BLOCK_OF_PRUNING * BLOCK_OF_PRUNING)
             now = packed(pruned.samples)
             bad = sum(
-                run_tasks(
+                run_split(
                     lambda some: walk(some.start, pruned.queries[some], pruned.samples, now),
-                    slices(m, block),
+                    *(m, block, BLOCK_OF_PRUNING, work),
                 )
             )
         elif reduction == DIAGONAL:  # a block meets its own rows only
             blocks = slices(m, min(block, 64))
-            bad = sum(run_tasks(lambda rows: walk(rows.start, rows, rows, packed(rows)), blocks))
+            bad = sum(run_tasks(lambda rows: walk(rows.start, rows, rows, packed(rows)), blocks, work))
         else:
             bad = sum(walk_all(some if order is None else order[some]) for some in slices(n, chunk))
     if not plan.program.log:

@@ -37,7 +37,7 @@ from .fused import LOG2_E, weigh_address
 from .leaf import Leaf, as_product, rows_of, rule_of
 from .panels import PANEL, pack, pack_rows, unpack, zeros
 from .parts import INTEGERS, THREE, address, array_types, call, part
-from .pool import run_tasks
+from .pool import BACK, PAIR, run_tasks
 from .problem import Problem
 from .reach import coordinates, some_columns
 from .records import Record, Written, run, write
@@ -445,13 +445,14 @@ def _backward(
         return sums.reshape(len(sums), -1)[:, : sought.shape[1]]
 
     queries = np.zeros((len(every.slope), sought.shape[1]))
+    each_pair = BACK * (d + p + PAIR)
     if problem.groups is None:  # tasks by the data alone: the same bits for any number of threads
         each = -(-len(panels) // min(TASKS, len(panels)))
         dealt = [of_task(slice(first, first + each)) for first in range(0, len(panels), each)]
         passing = max(1, min(PASSING, ROOM // (len(dealt) * sought.shape[1]) // BLOCK)) * BLOCK
         for first in range(0, m, passing):
             rows = slice(first, first + passing)
-            for part in run_tasks(partial(task, rows=rows), dealt):
+            for part in run_tasks(partial(task, rows=rows), dealt, min(passing, m) * n * each_pair):
                 queries[rows] += part
     else:
         each, size = problem.groups.samples // PANEL, problem.groups.queries
@@ -460,6 +461,7 @@ def _backward(
             run_tasks(
                 lambda g: task(of_task(slice(g * each, (g + 1) * each)), slice(g * size, (g + 1) * size)),
                 groups,
+                m * problem.groups.samples * each_pair,
             )
         )
     queries = queries[:m]

@@ -33,7 +33,7 @@ from .fused_backward import Sums, fused_vjp
 from .leaf import is_limit
 from .panels import PANEL, pack, unpack
 from .plan import Plan, make_plan
-from .pool import run_tasks
+from .pool import BACK, STEP, run_tasks
 from .problem import Problem
 from .reductions import fallback_kernel, mean
 from .slopes import SMOOTH, pull_address, pull_pairs, slope_address, user_slope_address
@@ -454,6 +454,7 @@ def _run(
             numbers=np.zeros(places.numbers),
         )
 
+    each_pair = BACK * (d + values.shape[1] + STEP * len(plan.program.steps))
     fixed = {"program": plan.program, "nodes": nodes, "parts": _parts(plan, leaves, nodes)}
     fixed |= g.addresses(plan.program, copies.size > 0)
 
@@ -491,7 +492,8 @@ def _run(
             def task(k: int, rows: g.Rows = rows, block: slice = block) -> np.ndarray:
                 return walk(dealt[k], rows, [mask[block, parts[k]] for mask in plan.masks])
 
-            for part in run_tasks(task, range(len(dealt))):
+            work = (block.stop - block.start) * n * each_pair
+            for part in run_tasks(task, range(len(dealt)), work):
                 of_queries[block] += part
     else:
 
@@ -502,7 +504,7 @@ def _run(
             index = np.unravel_index(k, groups.lead)
             return some, walk(some, rows, [mask[index] for mask in plan.masks])
 
-        found = run_tasks(one, range(math.prod(groups.lead)))
+        found = run_tasks(one, range(math.prod(groups.lead)), m * groups.samples * each_pair)
         dealt = [some for some, _ in found]
         of_queries = np.concatenate([sums for _, sums in found])
     of_samples = np.concatenate([unpack(some.sums, len(some.ids)) for some in dealt])

@@ -24,7 +24,7 @@ from . import vectors
 from .compact import GRID_COLUMNS, make_grid, place_on, sort_into
 from .panels import PANEL, pack
 from .parts import call, inner, jit
-from .pool import run_tasks, split
+from .pool import PAIR, run_split
 from .problem import Problem
 from .pruning import box_distance, box_distances, drop_nearest, order_panels, with_slack
 from .reach import BLOCK, MOST_NUMBERS, Order, Reach, check_prune, coordinates, put_in_order, some_columns
@@ -37,6 +37,8 @@ from .vectors import ROWS, lowest_bit, multiply_add
 TASK, CHUNK = 16 * BLOCK, 1 << 20
 #: Queries that pass by while some panels stay in the second-level cache.
 PASSING = 96
+#: Operations of a search in the grid, about.
+SEARCH = 20_000
 #: Panels that are sieved by one call.
 AT_ONCE = 8
 #: A grid is asked for so many neighbours at most; a query that needs more samples, or lines of cells, is left over.
@@ -320,7 +322,7 @@ def sieve_all(
     m, n = len(problem.queries), len(problem.samples)
     best, rows = _empty_heaps(m, k)
     q = coordinates(problem.queries, columns)
-    tasks = split(m, TASK, BLOCK)
+    work = m * n * (len(columns) + PAIR) * (1.0 if pruned is None else pruned.share)
     if pruned is not None:
         sieve = sieve_address(DISTANCE)
         panels = pack(pruned.points, np.float64)
@@ -344,7 +346,7 @@ def sieve_all(
             )
             best[own], rows[own] = heaps
 
-        run_tasks(walk, tasks)
+        run_split(walk, m, TASK, BLOCK, work)
         return best, rows
     sieve = sieve_address(PRODUCT)
     center = some_columns(problem.samples, columns).mean(axis=0, dtype=np.float64)
@@ -379,7 +381,7 @@ def sieve_all(
                 *(panels, bias, reaches, x, first, hollow, best[own], rows[own]),
             )
 
-        run_tasks(look, tasks)
+        run_split(look, m, TASK, BLOCK, work)
     return best, rows
 
 
@@ -411,7 +413,7 @@ def search_cells(
     if 4 * left[0].size > np.count_nonzero(probes):
         return None
     order = order[~probes]
-    left += run_tasks(lambda some: answer(order[some]), split(len(order), TASK)) if order.size else []
+    left += run_split(lambda some: answer(order[some]), len(order), TASK, work=len(order) * SEARCH)
     left = np.concatenate(left)
     return answer(left, max(len(x), len(starts))) if left.size <= FEW else left
 

@@ -7,6 +7,7 @@ which thread runs it, so answers are the same for any number of them.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -18,6 +19,13 @@ from .._validation import check_integer
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+#: Operations, each a lane of one vector instruction, that a task is worth: a quarter of a millisecond. Python takes a
+#: tenth of one to begin and end a task, and threads do not run Python at once.
+WORTH = 8_000_000
+#: Operations for a pair of points, beside one for each column of points and values; for each step of a program; and how
+#: many times as many a gradient takes.
+PAIR, STEP, BACK = 20, 30, 4
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
@@ -65,16 +73,32 @@ def _get_pool(n_threads: int) -> ThreadPoolExecutor:
         return _pool
 
 
-def split(count: int, most: int, unit: int = 1) -> list[slice]:
-    """Slices that cover ``range(count)``: whole units but the last, about ``most`` each, as much for each thread."""
+def split(count: int, most: int, unit: int = 1, work: float = math.inf) -> list[slice]:
+    """Slices that cover ``range(count)``: whole units but the last, about ``most`` each, as much for each thread.
+
+    ``work`` is how many operations they all take, roughly. Slices of less than :data:`WORTH` become fewer and longer,
+    up to some 16 times as long.
+    """
     units, threads = -(-count // unit), get_num_threads()
     tasks = -(-max(4 * threads, -(-count // most)) // threads) * threads
-    edges = [min(count, units * k // min(tasks, units) * unit) for k in range(min(tasks, units) + 1)]
+    if work < tasks * WORTH:
+        tasks = max(int(work // WORTH), -(-count // (16 * most)), 1)
+        tasks -= tasks % threads if tasks > threads else 0
+    tasks = min(tasks, units)
+    edges = [min(count, units * k // tasks * unit) for k in range(tasks + 1)] if count else []
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
-def run_tasks(task: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """``[task(item) for item in items]``, by as many threads as there are."""
-    if len(items) == 1 or get_num_threads() == 1:
+def run_tasks(task: Callable[[T], R], items: Sequence[T], work: float = math.inf) -> list[R]:
+    """``[task(item) for item in items]``, by as many threads as there are if ``work`` is worth it (:func:`split`)."""
+    threads = get_num_threads()
+    if len(items) == 1 or threads == 1 or work < len(items) * WORTH:
         return [task(item) for item in items]
-    return list(_get_pool(get_num_threads()).map(task, items))
+    return list(_get_pool(threads).map(task, items))
+
+
+def run_split(
+    task: Callable[[slice], R], count: int, most: int, unit: int = 1, work: float = math.inf
+) -> list[R]:
+    """The tasks of the slices that :func:`split` gives."""
+    return run_tasks(task, split(count, most, unit, work), work)

@@ -68,6 +68,7 @@ class Order:
     """Samples and queries in k-d order, with their boxes.
 
     ``points`` and ``places`` are their coordinates in order, ``boxes`` those of panels, ``blocks`` those of blocks.
+    ``share`` of the pairs are looked at, about, where that was asked.
     """
 
     reach: Reach
@@ -78,6 +79,7 @@ class Order:
     boxes: tuple[np.ndarray, np.ndarray]
     blocks: tuple[np.ndarray, np.ndarray]
     slack: float
+    share: float
 
     @cached_property
     def fours(self) -> tuple[np.ndarray, np.ndarray]:
@@ -195,7 +197,7 @@ def put_in_order(
         refuse_far(problem.kernel, prune)
         return None
     d = len(reach.columns)
-    auto = prune == "auto"
+    auto, share = prune == "auto", 1.0
     if auto and (
         d > MOST_COLUMNS
         or (reach.nearest and n < PANEL * 4**d)  # hardly a panel is out of reach of all
@@ -224,4 +226,4 @@ def put_in_order(
             )
         if not pruning.worth_pruning(n, m, d, PANEL, BLOCK, share):
             return None
-    return Order(reach, samples, queries, x, q, (low, high), blocks, slack)
+    return Order(reach, samples, queries, x, q, (low, high), blocks, slack, share)

@@ -38,7 +38,7 @@ from .leaf import as_product, moderate
 from .nearest import find_nearest, sievable
 from .neighborhoods import NearestKernel, measured, neighbor_weights
 from .plan import make_plan, make_score_plan
-from .pool import run_tasks, split
+from .pool import run_split
 from .problem import Problem
 from .reach import Order, fades, nearest_reach, put_in_order, refuse_far, support_of
 from .stream import stream
@@ -49,6 +49,8 @@ from .whitening import whiten
 MOST_SUMMANDS = 8
 #: Classes that are summed as columns of values, and the most numbers that these may take.
 MOST_CLASSES, MOST_ONES = 32, 1 << 23
+#: Operations to sort a number of a heap, about.
+SORTED = 300
 
 EMPTY = ("nan", "nearest", "mean", "raise")
 
@@ -511,7 +513,7 @@ def top(
         plan = make_score_plan(problem, columns, metric, masks, hollow=hollow)
         run(s.TOP, problem, plan, state, pruned=pruned, **sizes)
         best, rows = state.sums, state.order
-    run_tasks(lambda some: s.sort_heaps(best[some], rows[some]), split(len(best), 1024))
+    run_split(lambda some: s.sort_heaps(best[some], rows[some]), len(best), 1024, work=best.size * SORTED)
     rows[np.isneginf(best)] = -1
     return best, rows
 

@@ -21,7 +21,7 @@ from .driver import check_user_values, user_errors
 from .fused import LOG2_E, weigh_address
 from .leaf import Leaf, rows_of, rule_of
 from .panels import PANEL, pack, pack_rows
-from .pool import run_tasks, split
+from .pool import PAIR, run_split
 from .problem import Problem
 from .reach import BLOCK, Reach, put_in_order, some_columns, support_of
 from .records import write
@@ -192,6 +192,9 @@ def _sums(
     else:
         per_tile, chunks, unit = 1, [pruned.samples], BLOCK
 
+    work = float(len(rows) * (n if groups is None else groups.samples) * (d + p + PAIR))
+    work *= number.itemsize / 8 * (1.0 if pruned is None else pruned.share)
+
     def task(samples: f.Samples, chunk: slice | np.ndarray, part: slice) -> int:
         some = part if pruned is None else pruned.queries[part]
         own = some if len(rows) == len(problem.queries) else rows[some]
@@ -232,7 +235,7 @@ def _sums(
             logarithmic=leaf.kind != WEIGHT,
         )  # fmt: skip
         with user_errors(problem, any(term.user for term in leaf.terms)):
-            bad += sum(run_tasks(partial(task, samples, chunk), split(len(rows), TASK, unit)))
+            bad += sum(run_split(partial(task, samples, chunk), len(rows), TASK, unit, work))
     if dtype == "float64":  # in float32 perhaps only beyond its range
         check_user_values(problem, bad)
     return shift, total, sums

@@ -21,7 +21,7 @@ from ..kernels import base
 from ..kernels.bandwidth import LARGEST, VaryingBandwidth
 from ..kernels.metrics import MATRIX, Metric
 from .parts import jit
-from .pool import run_tasks, split
+from .pool import run_split
 from .problem import Problem
 from .reach import coordinates
 
@@ -111,8 +111,10 @@ def _mapped(
 
     def mapped(points: np.ndarray) -> np.ndarray:
         out = np.empty((len(points), len(matrix)))
-        run_tasks(
-            lambda some: map_points(points[some], centre, columns_of_map, out[some]), split(len(points), TASK)
+        run_split(
+            lambda some: map_points(points[some], centre, columns_of_map, out[some]),
+            *(len(points), TASK),
+            work=matrix.size * len(points),
         )
         return out
 

@@ -2,34 +2,43 @@
 
 import json
 import re
+from functools import cache
 
 import jupytext
 import pytest
 
 from locbook.exercises import Choice, Number
 from locbook.exercises._check import find
+from tests import background
 from tools import chapter_scripts
-from tools.checks.browser import OPEN_ALL, SCREENS, opened, page_faults, site_faults
-from tools.checks.site import pages
-
-# Pages of an extension that show the library's source; they have no text of ours.
-NOT_READ = ("_modules/",)
+from tools.checks.browser import OPEN_ALL, SCREENS, chromium_path, opened, page_faults
 
 
 def chapter_pages(book_html):
     return sorted((book_html / "book").glob("[0-9]_*/*.html"))
 
 
-@pytest.fixture(scope="module")
-def all_faults(book_html, browser):
+def walked():
     """One walk through all pages serves the four screens."""
-    names = [name for name in sorted(pages(book_html)) if not name.startswith(NOT_READ)]
-    return site_faults(browser, book_html, names)
+    built = background.book().result()
+    assert built.returncode == 0, built.stdout
+    return background.run("-m", "tools.checks.browser")
 
 
+@cache
+def walk():
+    return background.submit(walked) if chromium_path() else None
+
+
+@background.waits_for(walk)
+@pytest.mark.usefixtures("browser")  # without Chromium it skips or fails
 @pytest.mark.parametrize("screen", SCREENS, ids=str)
-def test_every_page(all_faults, screen):
-    assert all_faults[screen] == {}, json.dumps(all_faults[screen], indent=1)
+def test_every_page(screen):
+    ended = walk().result()
+    *_, last = ended.stdout.splitlines()
+    (faults,) = [one["faults"] for one in json.loads(last) if (one["scheme"], one["width"]) == screen]
+    assert faults == {}, json.dumps(faults, indent=1)
+    assert ended.returncode == 0, ended.stdout
 
 
 WIDE, PHONE, BOTH = {1280}, {390}, {1280, 390}

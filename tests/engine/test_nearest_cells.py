@@ -5,7 +5,6 @@ import importlib
 import numpy as np
 import pytest
 
-import locbook as lb
 from locbook import engine
 from locbook.engine import reference, vectors
 from locbook.kernels.metrics import as_metric
@@ -16,12 +15,6 @@ nearest = importlib.import_module("locbook.engine.nearest")  # the package has a
 pytestmark = pytest.mark.skipif(not vectors.ENABLED, reason="without vectors there is no sieve, and no grid")
 
 N, M = 700, 120
-
-
-@pytest.fixture
-def threads():
-    yield lb.set_num_threads
-    lb.set_num_threads(None)
 
 
 def _dense(rng, n, d):

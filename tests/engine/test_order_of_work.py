@@ -1,12 +1,13 @@
 """Threads, blocks, chunks and tiles decide how the work is cut, not what comes out."""
 
+import math
+
 import numpy as np
 import pytest
 
 import locbook as lb
 from locbook import engine
-from locbook.engine import reference
-from locbook.engine.pool import split
+from locbook.engine import pool, reference
 from tests.engine.problems import KERNELS, arrays, problem
 
 #: |a - b| <= this, relative to the largest answer, between any two tile or chunk sizes.
@@ -35,15 +36,6 @@ SOME = [
     "sum",
     "hollow",
 ]
-
-
-@pytest.fixture
-def threads():
-    def use(count):
-        lb.set_num_threads(count)
-
-    yield use
-    lb.set_num_threads(None)
 
 
 def _given(name, m=97, n=331):
@@ -155,11 +147,44 @@ def test_each_thread_has_as_much_to_do(count, most, unit):
     try:
         for threads in (1, 2, 3):
             lb.set_num_threads(threads)
-            tasks = split(count, most, unit)
-            assert [row for task in tasks for row in range(count)[task]] == list(range(count))
-            assert all(task.start % unit == 0 and task.stop - task.start <= most + unit for task in tasks)
-            sizes = [-(-(task.stop - task.start) // unit) for task in tasks]
-            assert max(sizes) - min(sizes) <= 1
-            assert len(tasks) % threads == 0 or max(sizes) == 1
+            for work in (math.inf, 0.0, 5.5 * pool.WORTH, 1e4 * pool.WORTH):
+                tasks = pool.split(count, most, unit, work)
+                assert [row for task in tasks for row in range(count)[task]] == list(range(count))
+                longest = most if math.isinf(work) else 16 * most * 4 / 3  # rounded to the threads
+                assert all(task.start % unit == 0 for task in tasks)
+                sizes = [-(-(task.stop - task.start) // unit) for task in tasks]
+                assert (max(sizes) - 1) * unit <= longest
+                assert max(sizes) - min(sizes) <= 1
+                assert len(tasks) % threads == 0 or max(sizes) == 1 or len(tasks) < threads
+                assert len(tasks) <= max(1, work / pool.WORTH, -(-count // (16 * most)))
+    finally:
+        lb.set_num_threads(None)
+    assert pool.split(0, most, unit) == []
+
+
+def test_a_small_problem_is_one_task_and_wakes_no_thread(monkeypatch):
+    """Two threads were slower than one for up to a thousand queries and samples."""
+    dealt = []
+
+    def submit(executor, task, items):
+        dealt.append(len(items))
+        return map(task, items)
+
+    monkeypatch.setattr(pool.ThreadPoolExecutor, "map", submit)
+    lb.set_num_threads(2)
+    try:
+        rng = np.random.default_rng(0)
+        x, y = rng.normal(size=(3000, 2)), rng.normal(size=3000)
+        kernels = lb.gaussian(0.5), lb.gaussian(0.5, metric="manhattan"), lb.tricube(0.5), lb.knn(5)
+        kernels += lb.cauchy(0.5) * lb.causal(on=0), lb.gaussian(np.eye(2))
+        for kernel in kernels:
+            lb.local_mean(x[:200], x[:200], y[:200], kernel)
+            lb.local_mean_vjp(y[:200], x[:200], x[:200], y[:200], kernel)
+        assert dealt == []
+        for kernel in kernels:
+            lb.local_mean(x, x, y, kernel)
+            assert dealt
+            assert dealt.pop() >= 2
+            dealt.clear()
     finally:
         lb.set_num_threads(None)

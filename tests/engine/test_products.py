@@ -101,19 +101,16 @@ def test_masks_of_any_shape(shape, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", [name for name in KERNELS if name not in ("hollow", "masked", "per query")])
-def test_a_query_has_the_same_bits_whoever_stands_beside_it(name, dtype):
+def test_a_query_has_the_same_bits_whoever_stands_beside_it(name, dtype, threads):
     x, values = data(dtype, p=2)
     kernel = KERNELS[name][-1]
     whole = lb.local_mean(x, x, values, kernel, prune=False)
     order = np.random.default_rng(5).permutation(len(x))
     for rows in (slice(0, 1), slice(1, 700), slice(333, 336), order):
         np.testing.assert_array_equal(lb.local_mean(x[rows], x, values, kernel, prune=False), whole[rows])
-    for threads in (1, 2):
-        lb.set_num_threads(threads)
-        try:
-            np.testing.assert_array_equal(lb.local_mean(x, x, values, kernel, prune=False), whole)
-        finally:
-            lb.set_num_threads(None)
+    for count in (1, 2):
+        threads(count)
+        np.testing.assert_array_equal(lb.local_mean(x, x, values, kernel, prune=False), whole)
 
 
 class Tile(NamedTuple):

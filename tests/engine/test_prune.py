@@ -293,12 +293,6 @@ def test_policies_of_far_queries():
 # -- equal to the bit --------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def threads():
-    yield lb.set_num_threads
-    lb.set_num_threads(None)
-
-
 KINDS = {
     "few": lb.tricube(0.15),
     "many": lb.tricube(1.5),

@@ -150,17 +150,14 @@ def test_far_queries_under_a_profile_of_ones_own(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["gaussian", "gaussian behind a branch", "log laplace behind a branch"])
-def test_a_profile_of_ones_own_has_the_same_bits_by_any_split(name, dtype):
+def test_a_profile_of_ones_own_has_the_same_bits_by_any_split(name, dtype, threads):
     rng = np.random.default_rng(2)
     x, y = rng.normal(size=(3000, 3)).astype(dtype), rng.normal(size=(3000, 3)).astype(dtype)
     kernel = lb.Kernel(**dict([SMOOTH[name]]), bandwidth=1.0)
     whole = lb.local_mean(x, x, y, kernel)
-    for threads in (1, 2, 3):
-        lb.set_num_threads(threads)
-        try:
-            np.testing.assert_array_equal(lb.local_mean(x, x, y, kernel), whole)
-        finally:
-            lb.set_num_threads(None)
+    for count in (1, 2, 3):
+        threads(count)
+        np.testing.assert_array_equal(lb.local_mean(x, x, y, kernel), whole)
     np.testing.assert_array_equal(lb.local_mean(x[77:200], x, y, kernel), whole[77:200])
 
 

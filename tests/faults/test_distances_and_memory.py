@@ -71,6 +71,7 @@ def memory(field):
         return next(int(line.split()[1]) / 1024 for line in file if line.startswith(field))
 
 lb.set_num_threads(2)
+lb.engine.pool.WORTH = 0  # threads for small problems as well
 lb.local_mean(np.zeros((600, 3)), np.zeros((600, 3)), np.zeros(600))  # threads, machine code
 rng = np.random.default_rng(0)
 """

@@ -10,6 +10,7 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest import mock
 
 import dask.array
 import distributed
@@ -21,7 +22,7 @@ from sklearn.model_selection import GridSearchCV
 
 import locbook as lb
 from locbook import engine
-from locbook.engine import fused_sweep, program, sweep
+from locbook.engine import fused_sweep, pool, program, sweep
 from locbook.kernels import metrics, profiles
 
 X = np.random.default_rng(0).normal(size=(3000, 3))
@@ -34,10 +35,8 @@ def bump(s):
 
 
 @pytest.fixture
-def two_threads():
-    lb.set_num_threads(2)
-    yield
-    lb.set_num_threads(None)
+def two_threads(threads):
+    threads(2)
 
 
 def jitted():
@@ -96,11 +95,11 @@ def test_l72_two_python_threads_at_once(two_threads):
             count += 1
 
     restless = threading.Thread(target=unsettle)
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(4) as callers:
         for round_ in range(2):
             if round_ == 1:  # while the number of threads changes
                 restless.start()
-            results = list(pool.map(lambda k: jobs[k % 4](), range(16)))
+            results = list(callers.map(lambda k: jobs[k % 4](), range(16)))
             for k, result in enumerate(results):
                 np.testing.assert_array_equal(result, serial[k % 4])
     stop.set()
@@ -144,7 +143,8 @@ def _look(x):
 
 
 def _of_block(q):
-    return lb.local_mean(q, X, Y, lb.gaussian(0.3))
+    with mock.patch.object(pool, "WORTH", 0):  # several tasks, though the problem is small
+        return lb.local_mean(q, X, Y, lb.gaussian(0.3))
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])

@@ -100,16 +100,13 @@ def test_gradients_of_each_problem_alone(name, size, dtype):
 
 
 @pytest.mark.parametrize("name", ["softmax", "causal", "gaussian by column"])
-def test_threads_change_no_bit(name):
+def test_threads_change_no_bit(name, threads):
     q, x, values, slope = arrays(97, 130, np.float32)
     found = []
-    try:
-        for threads in (1, 2, 3):
-            lb.set_num_threads(threads)
-            means, log_sums = lb.local_mean(q, x, values, KERNELS[name], return_log_sum=True)
-            found.append([means, log_sums, *lb.local_mean_vjp(slope, q, x, values, KERNELS[name])[:4]])
-    finally:
-        lb.set_num_threads(None)
+    for count in (1, 2, 3):
+        threads(count)
+        means, log_sums = lb.local_mean(q, x, values, KERNELS[name], return_log_sum=True)
+        found.append([means, log_sums, *lb.local_mean_vjp(slope, q, x, values, KERNELS[name])[:4]])
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(a, b)

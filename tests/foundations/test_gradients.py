@@ -185,16 +185,12 @@ def test_many_tasks_and_blocks(m, n):
 @pytest.mark.parametrize(
     "name", ["gaussian", "sum", "attention", "matrix bandwidth", "discrete", "knn bandwidth"]
 )
-def test_threads_do_not_change_a_bit(name):
+def test_threads_do_not_change_a_bit(name, threads):
     q, x, values, *_ = arrays(1500, 900)
-    before = lb.get_num_threads()
     found = []
-    try:
-        for threads in (1, 2, 5):
-            lb.set_num_threads(threads)
-            found.append(lb.local_mean_vjp(cotangents(1500), q, x, values, KERNELS[name]))
-    finally:
-        lb.set_num_threads(before)
+    for count in (1, 2, 5):
+        threads(count)
+        found.append(lb.local_mean_vjp(cotangents(1500), q, x, values, KERNELS[name]))
     for other in found[1:]:
         for one, two in zip((*found[0][:4], *found[0][4]), (*other[:4], *other[4]), strict=True):
             np.testing.assert_array_equal(one, two)

@@ -94,18 +94,15 @@ def test_degrees_of_freedom_are_the_trace(name, weighted):
     np.testing.assert_allclose(smoother @ y, lb.local_mean(x, x, y, kernel, sample_weight=weight), atol=1e-12)
 
 
-def test_degrees_of_freedom_from_one_to_n():
+def test_degrees_of_freedom_from_one_to_n(threads):
     x = np.linspace(0, 1, 300)[:, None]  # more than a block
     assert lb.degrees_of_freedom(x, lb.gaussian(1e9)) == pytest.approx(1.0)
     assert lb.degrees_of_freedom(x, lb.gaussian(1e-9)) == pytest.approx(300.0)
-    for threads in (1, 2, 5):
-        lb.set_num_threads(threads)
-        try:
-            assert lb.degrees_of_freedom(x, lb.gaussian(0.1)) == pytest.approx(
-                np.trace(lb.smoother_matrix(x, lb.gaussian(0.1))), rel=1e-13
-            )
-        finally:
-            lb.set_num_threads(None)
+    for count in (1, 2, 5):
+        threads(count)
+        assert lb.degrees_of_freedom(x, lb.gaussian(0.1)) == pytest.approx(
+            np.trace(lb.smoother_matrix(x, lb.gaussian(0.1))), rel=1e-13
+        )
 
 
 def test_hollow_needs_the_samples_as_queries():

@@ -4,11 +4,15 @@ Each page is opened twice, wide and light, then narrow and dark; each time it ch
 while it is open, so that four screens are seen. Colours do not follow the width and structure does
 not follow the colours: contrast is judged wide, in both schemes, and all other rules of axe-core in
 both widths. Several pages are open at once.
+
+Usage: ``python -m tools.checks.browser`` walks through all pages of the built book and prints what is wrong as JSON.
 """
 
 import asyncio
+import json
 import os
 import shutil
+import sys
 import threading
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -16,6 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tools import HTML
+from tools.checks.site import pages
+
+# Pages of an extension that show the library's source; they have no text of ours.
+NOT_READ = ("_modules/",)
 WIDE, PHONE = 1280, 390
 SCREENS = [(scheme, width) for scheme in ("light", "dark") for width in (WIDE, PHONE)]
 HEIGHT = 844
@@ -258,3 +267,23 @@ def site_faults(
         screen: {name: faults[screen] for name, faults in zip(names, answers, strict=True) if faults[screen]}
         for screen in SCREENS
     }
+
+
+def main() -> int:
+    """Walk through the built book."""
+    path = chromium_path()
+    if path is None:
+        sys.exit("needs Chromium (Debian: apt-get install chromium)")
+    browser = Browser(path)
+    try:
+        names = [name for name in sorted(pages(HTML)) if not name.startswith(NOT_READ)]
+        faults = site_faults(browser, HTML, names)
+    finally:
+        browser.close()
+    found = [{"scheme": scheme, "width": width, "faults": some} for (scheme, width), some in faults.items()]
+    print(json.dumps(found))
+    return 1 if any(faults.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
