@@ -14,8 +14,8 @@ loop ``score_columns`` beside ``scores_plain``, in ``fused`` at last ``_weigh`` 
 **Other ways**, each from where it leaves the first one.
 
 - *Causal attention*: ``_parts_of``, ``_alone``, ``rule_of`` and ``rows_of`` in ``leaf`` (softmax is the leaf, the arrow
-  of time a limit), ``_visible`` and ``_look`` in ``terms``, then ``samples.prepare`` in ``fused_sweep`` and ``limited``
-  in ``fused``.
+  of time a limit), ``_who``, ``_by_gaps`` and ``_causal`` in ``terms``, then ``samples.prepare`` in ``fused_sweep`` and
+  ``limited`` in ``fused``.
 - *A user's profile*: ``_term_of`` in ``leaf``, ``_profile`` in ``user``, ``quotient`` in ``named``, ``_term`` in
   ``terms``, then the kinds WEIGHT and LOG_WEIGHT in ``weigh_plain``. One that is an exponential of a line never gets
   there: ``line_of`` in ``kernels.lines``, which ``_alone`` in ``leaf`` asks.
