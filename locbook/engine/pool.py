@@ -80,7 +80,8 @@ def split(count: int, most: int, unit: int = 1, work: float = math.inf) -> list[
     up to some 16 times as long.
     """
     units, threads = -(-count // unit), get_num_threads()
-    tasks = -(-max(4 * threads, -(-count // most)) // threads) * threads
+    fewest = 4 * threads if threads > 1 else 1
+    tasks = -(-max(fewest, -(-count // most)) // threads) * threads
     if work < tasks * WORTH:
         tasks = max(int(work // WORTH), -(-count // (16 * most)), 1)
         tasks -= tasks % threads if tasks > threads else 0

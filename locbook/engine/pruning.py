@@ -460,6 +460,21 @@ def _squared(gaps: np.ndarray, scale: np.ndarray, metric: int) -> np.ndarray:
     return np.square(gaps.sum(axis=0) if metric == MANHATTAN else gaps.max(axis=0))
 
 
+def seen_share(
+    queries: np.ndarray, samples: np.ndarray, scale: np.ndarray, metric: int, profile: int, reach: float
+) -> float:
+    """Share of the pairs of a few queries and samples that are in reach; of the panels a block visits more.
+
+    ``queries``, shape (m, d), and ``samples``, shape (n, d), in any order; the others as of :func:`active_lists`, but
+    what is in reach of the nearest sample is only what is in reach of the query.
+    """
+    q, x = (a[:: -(-len(a) // most)] for a, most in ((queries, 32), (samples, 128)))
+    gaps = np.abs(q[:, None] - x).reshape(-1, q.shape[1])
+    limit = {GAUSSIAN: 2.0 * reach, LAPLACE: reach * reach}.get(profile, reach)
+    with np.errstate(over="ignore"):
+        return float(np.mean(_squared(gaps.T, scale, metric) <= limit))
+
+
 def nearest_share(
     queries: np.ndarray,
     query_low: np.ndarray,

@@ -29,6 +29,8 @@ from .problem import Problem
 BLOCK, FOUR = 16, 4
 #: Most columns in which ``prune="auto"`` prunes.
 MOST_COLUMNS = 8
+#: Of more pairs in reach, among a few, ``prune="auto"`` orders nothing: no choice of panels would leave enough out.
+MOST_SEEN = 0.5
 #: Most numbers that are put in order at once: samples are not cut into chunks then.
 MOST_NUMBERS = 1 << 26
 
@@ -208,6 +210,12 @@ def put_in_order(
     slack = pruning.slack_of(d, dtype)
     x, q = (coordinates(a, reach.columns) for a in (problem.samples, problem.queries))
     if not (np.isfinite(x).all() and np.isfinite(q).all()):
+        return None
+    if (
+        auto
+        and not reach.nearest
+        and pruning.seen_share(q, x, reach.scale, reach.metric, reach.profile, reach.squared) > MOST_SEEN
+    ):
         return None
     samples = pruning.kd_order(x, reach.scale, PANEL)
     x = x[samples]

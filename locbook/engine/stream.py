@@ -97,9 +97,12 @@ def around_middle(problem: Problem, values: np.ndarray) -> tuple[np.ndarray, np.
     """
     groups = 1 if problem.groups is None else math.prod(problem.groups.lead)
     parts = values.reshape(groups, len(values) // groups, values.shape[1])
+    low, high = parts.min(axis=1), parts.max(axis=1)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        if not (((low > 0) & (high <= 4 * low)) | ((high < 0) & (low >= 4 * high))).any():
+            return values, np.zeros((1, values.shape[1]))
         middle = np.median(parts[:, :: -(-parts.shape[1] // 999)], axis=1).astype(np.float32)
-        ratios = np.stack([parts.min(axis=1), parts.max(axis=1)]) / middle
+        ratios = np.stack([low, high]) / middle
     middle = np.where(((ratios >= 0.5) & (ratios <= 2.0)).all(axis=0), middle, 0.0).astype(np.float64)
     around = (parts - middle[:, None]).reshape(values.shape)
     return around, middle if groups == 1 else np.repeat(middle, problem.groups.queries, axis=0)

@@ -7,7 +7,7 @@ import pytest
 
 import locbook as lb
 from locbook import engine
-from locbook.engine import compact, reach, reductions, reference, stream, vectors
+from locbook.engine import compact, pruning, reach, reductions, reference, stream, vectors
 from locbook.engine.leaf import as_leaf
 from locbook.engine.panels import PANEL
 from locbook.kernels.metrics import as_metric
@@ -641,6 +641,25 @@ def test_a_grid_is_made_where_it_pays(gridded):
         engine.log_sum(given, prune=True)
         engine.log_sum(given, prune=False)
         assert gridded == [wanted, True, False]
+
+
+@needs_vectors
+def test_a_wide_kernel_is_not_put_in_order_in_vain(monkeypatch):
+    """A few pairs tell; to order all points takes a quarter of the time."""
+    q, x, values, _ = arrays("normal", 20_000, 2, m=3000)
+    asked, original = [], pruning.kd_order
+
+    def spy(*arguments):
+        asked.append(arguments)
+        return original(*arguments)
+
+    monkeypatch.setattr(pruning, "kd_order", spy)
+    for make in (lb.gaussian, lb.laplace, lambda h: lb.gaussian(h) * lb.tricube(8.0)):
+        engine.mean(problem(make(1.0), q, x), values, warn=False)
+        assert asked == []
+        engine.mean(problem(make(1.0), q, x), values, warn=False, prune=True)
+        assert asked
+        asked.clear()
 
 
 def test_nothing_is_put_in_order_where_it_cannot_pay(ordered):

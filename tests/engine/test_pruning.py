@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from numba import njit
+from scipy.spatial.distance import cdist
 
 from locbook.engine import pruning
 from locbook.engine.pruning import COMPACT, GAUSSIAN, LAPLACE
@@ -569,3 +570,19 @@ def test_automatic_choice():
     assert not auto(20_000, 4000, 8, 0.6)
     assert not pruning.worth_pruning(300, 100_000, 2, 64, 16)
     assert not pruning.worth_pruning(100_000, 100, 2, 64, 16)
+
+
+@pytest.mark.parametrize("metric", [EUCLIDEAN, MANHATTAN, CHEBYSHEV])
+@pytest.mark.parametrize("profile", [COMPACT, GAUSSIAN, LAPLACE])
+def test_pairs_in_reach_are_no_more_than_panels_visited(profile, metric):
+    rng = np.random.default_rng(0)
+    x, q, scale = rng.normal(size=(5000, 3)), rng.normal(size=(2000, 3)), np.array([1.0, 0.5, 2.0])
+    name = {EUCLIDEAN: "euclidean", MANHATTAN: "cityblock", CHEBYSHEV: "chebyshev"}[metric]
+    everything = cdist(q * scale, x * scale, name)
+    x_order, q_order = pruning.kd_order(x, scale, 64), pruning.kd_order(q, scale, 4)
+    boxes = *pruning.boxes(q[q_order], 16), *pruning.boxes(x[x_order], 64)
+    for distance in (0.0, 0.5, 2.0, 9.0, 1e100):
+        reach = {GAUSSIAN: distance**2 / 2, LAPLACE: distance}.get(profile, distance**2)
+        seen = pruning.seen_share(q, x, scale, metric, profile, reach)
+        assert seen == pytest.approx((everything <= distance).mean(), abs=0.1)
+        assert seen <= pruning.active_share(*boxes, scale, metric, profile, reach, 0.0) + 0.1
