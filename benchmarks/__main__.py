@@ -26,6 +26,7 @@ FAMILIES = (
     "attention",
     "gradient",
     "gaussian",
+    "small",
     "profiles",
     "density",
     "compact",

@@ -16,6 +16,7 @@ FAMILIES = {
     "attention": "Softmax local mean",
     "gradient": "Gradient of the softmax local mean",
     "gaussian": "Gaussian local mean",
+    "small": "Small problems",
     "profiles": "Profiles of one's own, and a Mahalanobis distance",
     "density": "Density",
     "compact": "Compact support",
@@ -24,6 +25,8 @@ FAMILIES = {
     "memory": "Memory",
     "oracles": "All functions that have a peer",
 }
+# Their rows have no work in common.
+EACH_ITS_WORK = ("oracles", "profiles", "small")
 # How the tables call a peer; others by the last part of their name.
 SHORT = {
     "torch.nn.functional.scaled_dot_product_attention": "PyTorch SDPA",
@@ -140,7 +143,7 @@ def tables(found):
         elif family == "memory":
             lines += [_memory(row) for row in rows] + [""]
         else:
-            lines += _table(rows, family in ("oracles", "profiles"))
+            lines += _table(rows, family in EACH_ITS_WORK)
     return "\n".join(lines)
 
 

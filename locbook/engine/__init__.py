@@ -43,7 +43,7 @@ file                what it is for
 ``plan``            from the kernel's expression to these steps
 ``sweep``           the one loop, and what each reduction does in it
 ``driver``          chunks of samples, blocks of queries
-``pool``            the threads
+``pool``            the threads, and how much work is worth one
 ..                  *the vector kernels: registers, by hand; a kernel's plain twin stands above it*
 ``exponential``     powers of e in plain Numba, and the numbers for powers of 2: a polynomial and a shift of bits
 ``vectors``         vectors of numbers over LLVM, a method for each instruction; which processors have them

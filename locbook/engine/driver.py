@@ -18,7 +18,7 @@ from . import vectors
 from .moments import linear_address
 from .panels import PANEL, pack
 from .plan import Plan
-from .pool import STEP, run_split, run_tasks
+from .pool import STEP, USER, run_split, run_tasks
 from .problem import Problem
 from .pruned_sweep import pruned_sweep
 from .reach import BLOCK as BLOCK_OF_PRUNING
@@ -214,7 +214,7 @@ def run(
     if reduction == DIAGONAL:
         met = 64
     work = float(m * met * (d + p + STEP * len(plan.program.steps)))
-    work *= 1.0 if pruned is None else pruned.share
+    work *= (USER if plan.users else 1) * (1.0 if pruned is None else pruned.share)
     with user_errors(problem, plan.users):
         if problem.groups is not None:
             most = max(1, chunk // problem.groups.samples)

@@ -37,7 +37,7 @@ from .fused import LOG2_E, weigh_address
 from .leaf import Leaf, as_product, rows_of, rule_of
 from .panels import PANEL, pack, pack_rows, unpack, zeros
 from .parts import INTEGERS, THREE, address, array_types, call, part
-from .pool import BACK, PAIR, run_tasks
+from .pool import PAIR, run_tasks
 from .problem import Problem
 from .reach import coordinates, some_columns
 from .records import Record, Written, run, write
@@ -445,7 +445,7 @@ def _backward(
         return sums.reshape(len(sums), -1)[:, : sought.shape[1]]
 
     queries = np.zeros((len(every.slope), sought.shape[1]))
-    each_pair = BACK * (d + p + PAIR)
+    each_pair = 4 * (d + p + PAIR)  # operations, about
     if problem.groups is None:  # tasks by the data alone: the same bits for any number of threads
         each = -(-len(panels) // min(TASKS, len(panels)))
         dealt = [of_task(slice(first, first + each)) for first in range(0, len(panels), each)]

@@ -33,7 +33,7 @@ from .fused_backward import Sums, fused_vjp
 from .leaf import is_limit
 from .panels import PANEL, pack, unpack
 from .plan import Plan, make_plan
-from .pool import BACK, STEP, run_tasks
+from .pool import STEP, USER, run_tasks
 from .problem import Problem
 from .reductions import fallback_kernel, mean
 from .slopes import SMOOTH, pull_address, pull_pairs, slope_address, user_slope_address
@@ -454,7 +454,8 @@ def _run(
             numbers=np.zeros(places.numbers),
         )
 
-    each_pair = BACK * (d + values.shape[1] + STEP * len(plan.program.steps))
+    each_pair = 2 * (d + values.shape[1] + STEP * len(plan.program.steps))  # operations, about
+    each_pair *= USER if plan.users else 1
     fixed = {"program": plan.program, "nodes": nodes, "parts": _parts(plan, leaves, nodes)}
     fixed |= g.addresses(plan.program, copies.size > 0)
 

@@ -23,9 +23,9 @@ R = TypeVar("R")
 #: Operations, each a lane of one vector instruction, that a task is worth: a quarter of a millisecond. Python takes a
 #: tenth of one to begin and end a task, and threads do not run Python at once.
 WORTH = 8_000_000
-#: Operations for a pair of points, beside one for each column of points and values; for each step of a program; and how
-#: many times as many a gradient takes.
-PAIR, STEP, BACK = 20, 30, 4
+#: Operations for a pair of points, beside one for each column of points and values; for each step of a program instead;
+#: and as many times as many are taken to be in a user's function.
+PAIR, STEP, USER = 20, 100, 10
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
@@ -58,7 +58,10 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(n_threads: int | None) -> None:
-    """Set how many threads the engine uses; None goes back to the default. The answers do not depend on it."""
+    """Set how many threads the engine uses at most; None goes back to the default. A small problem takes one.
+
+    The answers do not depend on it.
+    """
     global _threads, _pool
     checked = None if n_threads is None else check_integer(n_threads, "n_threads")
     with _lock:

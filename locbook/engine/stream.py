@@ -21,7 +21,7 @@ from .driver import check_user_values, user_errors
 from .fused import LOG2_E, weigh_address
 from .leaf import Leaf, rows_of, rule_of
 from .panels import PANEL, pack, pack_rows
-from .pool import PAIR, run_split
+from .pool import PAIR, USER, run_split
 from .problem import Problem
 from .reach import BLOCK, Reach, put_in_order, some_columns, support_of
 from .records import write
@@ -197,6 +197,8 @@ def _sums(
 
     work = float(len(rows) * (n if groups is None else groups.samples) * (d + p + PAIR))
     work *= number.itemsize / 8 * (1.0 if pruned is None else pruned.share)
+    users = any(term.user for term in leaf.terms)
+    work *= USER if users else 1
 
     def task(samples: f.Samples, chunk: slice | np.ndarray, part: slice) -> int:
         some = part if pruned is None else pruned.queries[part]
@@ -237,7 +239,7 @@ def _sums(
             panels=panels, bias=biases, factors=factors, values=known, by_row=by_row, terms=len(leaf.terms),
             logarithmic=leaf.kind != WEIGHT,
         )  # fmt: skip
-        with user_errors(problem, any(term.user for term in leaf.terms)):
+        with user_errors(problem, users):
             bad += sum(run_split(partial(task, samples, chunk), len(rows), TASK, unit, work))
     if dtype == "float64":  # in float32 perhaps only beyond its range
         check_user_values(problem, bad)

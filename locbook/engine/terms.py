@@ -37,9 +37,9 @@ class Limits(NamedTuple):
     Attributes
     ----------
     kinds, parts : arrays of int64, shape (limits + masks,)
-        CAUSAL, WINDOW, OTHER or MASK, and the address of who tells sample from sample (:func:`limit_address`).
+        CAUSAL, WINDOW, OTHER or MASK, and the address of the part that keeps samples out (:func:`limit_address`).
     ask : int
-        Address of who tells tile from tile by a mask (:func:`mask_address`); 0 where there are none.
+        Address of the part that asks a mask about a whole tile (:func:`mask_address`); 0 where there are none.
     widths : array of float64, shape (limits,)
         Squared, of windows.
     marks : array of float64, shape (limits, panels * PANEL)
@@ -255,7 +255,7 @@ def _who(limits, rows, start, first, count, takes_part):
     return found
 
 
-@inner(inline="always")
+@inner
 def _term(f, rule, rows, queries, panels, start, first, count, out):
     """Fill the rows of ``out`` with one term; returns a bit for each row that held values that are no weights."""
     n, some, bad = count * PANEL, slice(rule.starts[f], rule.starts[f + 1]), 0
