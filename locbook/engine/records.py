@@ -123,12 +123,14 @@ def _layout(kind: types.Type) -> Iterator[tuple[np.dtype, int] | Record | None]:
             yield one if isinstance(one, Record) else None
 
 
-def _flat(fields: tuple) -> Iterator[Any]:
+def _flat(fields: tuple) -> list[Any]:
+    flat = []
     for value in fields:
         if isinstance(value, tuple):
-            yield from _flat(value)
+            flat += _flat(value)
         else:
-            yield value
+            flat.append(value)
+    return flat
 
 
 class Written:
