@@ -40,7 +40,7 @@ def cases() -> list[Case]:
     )
     return [
         Case(
-            "small", f"{CALLS} Gaussian local means of {n:,} points at each", n, n, 2, 1, "float64",
+            "small", f"{CALLS} calls, {n:,} points", n, n, 2, 1, "float64",
             arrays(2, 1), calls(gaussian.ours), gaussian.reference, peers, cost,
         )
         for n in SIZES

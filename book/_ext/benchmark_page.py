@@ -16,7 +16,7 @@ FAMILIES = {
     "attention": "Softmax local mean",
     "gradient": "Gradient of the softmax local mean",
     "gaussian": "Gaussian local mean",
-    "small": "Small problems",
+    "small": "Gaussian local means of few points",
     "profiles": "Profiles of one's own, and a Mahalanobis distance",
     "density": "Density",
     "compact": "Compact support",
@@ -185,9 +185,11 @@ def _cells(row, each_its_work):
     one = timed.get("1")
     share = one and one.get("roofline_share")
     columns = ", ".join(str(row[k]) for k in "dp" if row[k])
-    size = f"({columns})" if row["family"] == "profiles" else _size(row)
+    size = {"profiles": f", ({columns})", "small": ""}.get(
+        row["family"], f", {_size(row)}"
+    )
     return [
-        f"{row['work']}, {size}" if each_its_work else columns,
+        f"{row['work']}{size}" if each_its_work else columns,
         row["dtype"],
         _peer(row),
         "" if row["target"] is None else f"{row['target']:g}",
