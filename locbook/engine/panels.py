@@ -8,6 +8,7 @@ first-level cache while one query after another passes by; a whole transposed ma
 from __future__ import annotations
 
 import math
+from ctypes import addressof, c_char
 
 import numpy as np
 
@@ -17,11 +18,19 @@ PANEL = 64
 LINE = 64
 
 
+_place = (c_char * 0).from_buffer
+
+
+def place_of(array: np.ndarray) -> int:
+    """Where its numbers are: ``array.ctypes.data``, in a quarter of the time where the array is writeable."""
+    return addressof(_place(array)) if array.flags.writeable else array.ctypes.data
+
+
 def empty(shape: tuple[int, ...], dtype: type | np.dtype = np.float64) -> np.ndarray:
     """Room that begins where a line of the cache does, so that no vector lies in two lines."""
     size, each = math.prod(shape), np.dtype(dtype).itemsize
     room = np.empty(size + LINE // each, dtype)
-    start = -room.ctypes.data % LINE // each
+    start = -place_of(room) % LINE // each
     return room[start : start + size].reshape(shape)
 
 

@@ -158,7 +158,8 @@ def fades(kernel: base.Kernel) -> bool:
 
 def some_columns(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Some columns; the array itself where they are all."""
-    return array if np.array_equal(columns, np.arange(array.shape[1])) else array[:, columns]
+    d = array.shape[1]
+    return array if len(columns) == d and columns.tolist() == list(range(d)) else array[:, columns]
 
 
 def coordinates(array: np.ndarray, columns: np.ndarray) -> np.ndarray:

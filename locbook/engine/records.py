@@ -9,7 +9,7 @@ it names it, as ``record.field``, and hands the place on. Fields cannot be set, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ctypes import addressof, c_char, c_int64
+from ctypes import addressof, c_int64
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,11 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, register_model
 from numba.np import arrayobj, numpy_support
 
+from .panels import place_of
 from .parts import call, jit
 from .vectors import INT
 
 WORD = 8
-_place = (c_char * 0).from_buffer
 
 
 class Record(types.Type):
@@ -157,8 +157,7 @@ def write(record: Record, fields: tuple) -> Written:
                 raise TypeError(
                     f"a record wants {known[1]} axes of {known[0]}, not {value.dtype} of shape {value.shape}"
                 )
-            # the same number, the one in a quarter of the other's time
-            words.append(addressof(_place(value)) if flags.writeable else value.ctypes.data)
+            words.append(place_of(value))
             words += value.shape
         elif known is None:
             words.append(int(value))

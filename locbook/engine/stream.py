@@ -186,7 +186,7 @@ def _sums(
     pruned = put_in_order(some_queries, reach_of(problem, leaf, bias, dtype), prune, dtype)
     if pruned is None:
         most = LIMITED if leaf.limited else MOST
-        per_tile = int(np.clip(TILE // (PANEL * max(d, p) * number.itemsize), FEWEST, most))
+        per_tile = min(max(TILE // (PANEL * max(d, p) * number.itemsize), FEWEST), most)
         per_chunk = max(1, CHUNK // (PANEL * per_tile * (d + p))) * PANEL * per_tile
         chunks, unit = [slice(first, min(first + per_chunk, n)) for first in range(0, n, per_chunk)], f.BLOCK
         if groups is not None:

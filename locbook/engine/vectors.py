@@ -302,6 +302,6 @@ largest = _largest if ENABLED else njit(error_model="numpy")(_largest_plain)
 
 def whole_rows(queries: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
     """A contiguous copy of the queries, the last one repeated to a multiple of ROWS: computed, and never read."""
-    missing = -len(queries) % ROWS
-    whole = np.concatenate([queries, np.repeat(queries[-1:], missing, axis=0)], dtype=dtype)
-    return np.ascontiguousarray(whole)  # joined Fortran arrays are one
+    whole = np.empty((-(-len(queries) // ROWS) * ROWS, *queries.shape[1:]), dtype or queries.dtype)
+    whole[: len(queries)], whole[len(queries) :] = queries, queries[-1:]
+    return whole
