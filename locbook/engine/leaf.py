@@ -193,7 +193,8 @@ def as_product(problem: Problem) -> Leaf | None:
     if len(terms) == 1 and (leaf := _alone(parts, terms[0], offset)) is not None:
         leaf.limits, leaf.masks = limits, masks
         return leaf
-    logarithmic = problem.kernel.logarithmic
+    # a factor is added to the logarithm of the sum, so one term alone stays what it is
+    logarithmic = terms[0].logarithmic if len(terms) == 1 else problem.kernel.logarithmic
     if not logarithmic and not moderate(problem.sample_weight):
         return None
     columns = np.unique(np.concatenate([term.columns for term in terms]))

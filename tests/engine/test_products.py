@@ -16,6 +16,7 @@ from locbook.engine.records import Record, run
 from locbook.engine.scores import LOG_WEIGHT, WEIGHT
 from locbook.engine.stream import stream
 from locbook.engine.vectors import ROWS
+from locbook.kernels.base import ConstantKernel
 
 pytestmark = pytest.mark.skipif(not vectors.ENABLED, reason="without vectors there is no fused path")
 
@@ -35,6 +36,8 @@ KERNELS = {
     "hollow": (0, 1, 0, lb.gaussian(2.0, on=POINTS).hollow()),
     "per sample": (1, 0, 0, lb.gaussian(lb.per_sample(np.linspace(1, 3, 700)), on=POINTS)),
     "per query": (1, 1, 0, lb.cauchy(lb.per_query(np.linspace(1, 3, 700)), on=POINTS) * lb.causal(on=0)),
+    "one term and a tiny factor": (1, 0, 0, 1e-150 * lb.cauchy(3.0, on=POINTS)),
+    "a constant by cauchy": (1, 0, 0, ConstantKernel(0.5) * lb.cauchy(3.0, on=POINTS)),
     "own by causal": (1, 1, 0, lb.Kernel(lambda s: 1 / (1 + s), 2.0, on=POINTS) * lb.causal(on=0)),
     "own log by gaussian": (2, 0, 0, lb.Kernel(log_profile=lambda s: -s, on=POINTS) * lb.gaussian(90.0, on=0)),
     "masked": (0, 0, 1, lb.softmax(2.0, on=POINTS).masked(np.random.default_rng(3).random((700, 700)) < 0.2)),

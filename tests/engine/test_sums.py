@@ -33,6 +33,7 @@ SUMS = {
     "a constant": lb.gaussian(0.1) + 1e-3,
     "times a constant": (lb.gaussian(0.1) + 1e-3) * 7.0,
     "multiplied out": (lb.gaussian(0.5, on=0) + 0.1) * (lb.laplace(2.0, on=1) + lb.epanechnikov(1.0, on=1)),
+    "a constant times a heavy tail": (lb.gaussian(0.5, on=0) + 0.1) * lb.cauchy(1.0, on=1),
     "by the program": lb.von_mises(2.0, on=[0]) + lb.gaussian(0.5),
     "neighbours": lb.knn(3) + 0.01 * lb.gaussian(1.0),
     "kNN bandwidth": lb.gaussian(lb.knn_bandwidth(4)) + lb.tricube(lb.knn_bandwidth(9, side="sample")),
