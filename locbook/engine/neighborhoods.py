@@ -132,7 +132,7 @@ def k_nearest(
     line = np.arange(len(rows))
     empty = last < 0  # a query that the mask leaves without any sample
     last = np.maximum(last, 0)
-    before = counted[line, last] - own[line, last]
+    before = np.where(last > 0, counted[line, last - 1], 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.clip(np.where(own[line, last] > 0, (k - before) / own[line, last], 1.0), 0.0, 1.0)
     squared = np.where(empty, -1.0, np.where(wanted > 0, -scores[line, last], 0.0))

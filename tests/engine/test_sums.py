@@ -108,6 +108,17 @@ def test_neighbours_under_restrictions():
             np.testing.assert_allclose(log_sum, scale + np.log(total), atol=1e-14)
 
 
+def test_neighbours_of_multiplicities_far_apart():
+    """One and a half of the first, a half of the second, however many there are of that one."""
+    x, values = np.arange(4.0)[:, None], np.array([[1.0], [3.0], [7.0], [7.0]])
+    for many in (1.0, 1e10, 1e20):
+        weight = np.array([1.5, many, 1.0, 1.0])
+        for kernel in (lb.knn(2), lb.knn(2) + 1e-40):
+            problem = engine.Problem.check([[0.0]], x, kernel, sample_weight=weight)
+            mean, log_sum = engine.mean(problem, values, with_log_sum=True)
+            np.testing.assert_allclose((mean[0, 0], log_sum[0]), (1.5, np.log(2.0)), rtol=1e-14)
+
+
 @pytest.mark.parametrize("count", [1, 5, 30])
 def test_all_that_tie_are_let_in_however_many(count):
     x = np.repeat(np.arange(12.0), count)[:, None]
