@@ -1,15 +1,37 @@
 r"""One engine: streamed, kernel-weighted reductions over samples.
 
 **How to read it.** For every few queries and every tile of samples: score, weight, add up. The files in this order.
-Whoever follows the Gaussian local mean alone reads ``weights`` of a radial kernel, ``profile_weights`` and ``mean`` in
-``reference``, ``mean``, ``mean_and_log_sum`` and ``_sums`` in ``reductions``, and ``panels``. There the path forks.
-On a processor without vectors: the top of ``parts``, ``run`` in ``driver``, ``evaluate``, ``step_address``, ``measure``
-and ``weigh`` in ``program``, ``metric_address`` and ``profile_address`` in ``named``, ``euclidean_row`` in
-``kernels.metrics``, ``visit``, ``_to_weights`` and ``_mean`` in ``sweep``. Else, which is the rule: ``as_product`` in
-``leaf``, ``stream`` and ``_sums`` in ``stream`` (read it for ``prune=False``: ``pruned`` and ``groups`` are None,
-nothing is ``prepared``), the top of ``records``, ``weigh_plain`` in ``fused``, ``_fused_sweep`` (``look`` and ``keep``
-are 0); and last, how vectors do it: the top of ``vectors``, ``exponential``, ``exp2`` in ``vectors``, in ``scores`` the
-loop ``score_columns`` beside ``scores_plain``, in ``fused`` at last ``_weigh`` beside ``weigh_plain``.
+Whoever follows the Gaussian local mean alone reads ``local_mean`` in ``foundations.local_mean``, ``set_up`` in
+``devices`` and ``Problem.check`` in ``problem``; in ``reference`` ``weights`` of a radial kernel, ``distances`` and
+``scaled_distances`` of one bandwidth, ``profile_weights`` and ``mean``; in ``reductions`` ``mean``,
+``mean_and_log_sum`` and ``_sums``; then ``panels``, ``run_split`` in ``pool``, and the top of ``parts`` to ``call``,
+``jit``, ``part`` and ``inner`` included. There the path forks::
+
+    local_mean -> Problem.check -> mean -> mean_and_log_sum -> _sums
+      vectors:  as_product -> stream -> _sums -> run_split: some blocks of queries, on a thread, do
+                  fused_sweep -> _fused_sweep: for a tile and four queries
+                    weigh of ``fused``: score, power of two and sums, in registers
+      without:  make_plan -> run -> run_split: a block of queries, on a thread, does
+                  sweep: for a tile and four queries
+                    visit -> evaluate: measure and weigh of ``program``; then _to_weights and _mean
+
+On a processor without vectors: ``make_plan`` in ``plan``, there ``_lower`` of a radial kernel, ``_distance_step`` and
+``_metric_fields``, the top of ``program``, ``run`` in ``driver``, in ``sweep`` the function of that name, ``visit``,
+``_to_weights`` and ``_mean``, in ``program`` ``evaluate``, ``step_address``, ``measure`` and ``weigh``,
+``metric_address`` and ``profile_address`` in ``named``, ``euclidean_row`` in ``kernels.metrics``, ``gaussian`` in
+``kernels.profiles``. Else, which is the rule: ``as_product``, ``_term_of`` and ``_alone`` in ``leaf``, the top of
+``fused`` with ``weigh_plain``, ``stream`` and ``_sums`` in ``stream`` (read it for ``prune=False``: ``pruned`` and
+``groups`` are None, nothing is ``prepared``), the top of ``records``, in ``fused_sweep`` all to ``State``,
+``_fused_sweep`` (``look`` and ``keep`` are 0) and ``_follow``; and last, how vectors do it: the top of ``vectors``,
+``exponential``, ``exp2`` in ``vectors``, in ``scores`` the loop ``score_columns`` beside ``scores_plain``, in ``fused``
+at last ``_weigh`` beside ``weigh_plain``.
+
+**Words.** A *panel* is 64 samples, transposed; a *tile* is some panels; a *chunk* is all tiles that are packed at once.
+A *four* is four queries, ``ROWS`` of them; a *block* is some fours; a *task* is one block or some, which one thread
+walks through a chunk. How many are some, each path says at its top. A *leaf* is a kernel that is made of no others,
+softmax for example; its *ruler* is its bandwidth. *Multiplicities* are what callers give as ``sample_weight``. *The
+arrow of time* is the kernel ``causal``: no sample later than the query. A *log-weight* is the logarithm of a weight, a
+*shift* a number near the largest of a query, which is subtracted from all of them before the exponential is taken.
 
 **Other ways**, each from where it leaves the first one.
 
@@ -23,7 +45,12 @@ loop ``score_columns`` beside ``scores_plain``, in ``fused`` at last ``_weigh`` 
 - *The k nearest*: ``nearest`` and ``top`` in ``reductions``, ``find_nearest`` and ``nearest_in_cells`` in ``nearest``.
   The kernel ``knn`` asks ``top`` for its neighbours' rows (``neighbor_weights`` in ``neighborhoods``), kNN bandwidths
   become numbers (``measured`` there).
-- *Sums of kernels*: part by part, ``_summands`` and ``_add`` in ``reductions``.
+- *Sums of kernels*: part by part, ``_summands`` and ``_add`` in ``reductions``; without vectors one program does all.
+- *Samples left out*: the top of ``pruning``, ``reach_of`` in ``stream``, ``put_in_order`` and ``Order.lists`` in
+  ``reach``, ``choose_panels`` in ``pruning``; ``task`` in ``stream`` then visits the panels of these lists.
+- *The gradient*: the top of ``gradients`` and its ``mean_vjp``. Of a Gaussian or softmax leaf ``_backward`` and
+  ``_fused_backward`` in ``fused_backward``; of any kernel ``_run`` in ``gradients``, ``parts_of`` and ``_walk_back`` in
+  ``backward``.
 
 ==================  ================================================================================================
 file                what it is for
@@ -58,11 +85,11 @@ file                what it is for
 ..                  *leaving samples out: the same answer from fewer distances*
 ``pruning``         boxes around panels, and what cannot be in reach of them; the cost model
 ``reach``           how far a kernel reaches, and whether it pays
-``pruned_sweep``    both loops once more, over the panels that are left
+``pruned_sweep``    the loop of ``sweep`` once more, over the panels that are left
 ``sieve``           which samples of a panel pass a limit, as 64 bits
-``nearest``         the k nearest, by a grid of cells in up to three columns, else by the sieve
+``nearest``         the k nearest in Euclidean distance, by a grid of cells in up to three columns, else by the sieve
 ``compact``         sums of a compact kernel, by a grid of cells
-..                  *the gradient: the portable path, once more backwards*
+..                  *the gradient: the general path, once more backwards*
 ``gradients``       the derivatives by queries, samples, values, multiplicities and the kernel's parameters
 ``backward``        its loop: cofactors instead of sums
 ``slopes``          derivatives of the profiles and distances as parts
