@@ -61,7 +61,10 @@ def _address(function: Any, arguments: tuple[types.Type, ...]) -> int:
 
 
 def _lent(context, builder, kind, value):
-    """An argument whose arrays are not counted as used: the caller holds them, and counting takes atomic additions."""
+    """An argument whose arrays have no counter of references (``meminfo``): the caller holds them while the part runs.
+
+    Numba would count them up and down at each call, by atomic additions.
+    """
     if isinstance(kind, types.Array):
         array = cgutils.create_struct_proxy(kind)(context, builder, value=value)
         array.meminfo = cgutils.get_null_value(array.meminfo.type)
@@ -130,7 +133,8 @@ def jit(
 ) -> Any:
     """``numba.njit`` with the options of the engine, for what Python calls.
 
-    What does not allocate needs no counts of references, which take time to compile; it must return no array either.
+    What does not allocate (``_nrt`` False) needs no counters of references, which take time to compile; it must return
+    no array either. Nothing is called from C, so no wrapper for that is compiled.
     """
     if function is None:
         return lambda function: jit(function, allocates=allocates, cache=cache, **options)
@@ -146,7 +150,7 @@ class _OnlyCompiled(CPUDispatcher):
 
 
 def part(function: Callable | None = None, *, allocates: bool = False, **options: Any) -> Any:
-    """The same for what only compiled code calls, by its address: a wrapper for Python takes half of the time."""
+    """The same for what only compiled code calls, by its address: a wrapper for Python is half of the compiling."""
     made = jit(function, allocates=allocates, no_cpython_wrapper=True, **options)
     if isinstance(made, CPUDispatcher):
         made.__class__ = _OnlyCompiled

@@ -2,8 +2,14 @@
 
 Numba passes an array as seven numbers and more, so a function of thirty arrays has hundreds of arguments, and most of
 the time to compile it goes into these. A *record* is a NamedTuple of arrays, integers and other records, of which
-:func:`run` writes down where each array is, and its shape. A part that gets the place of the record reads a field where
-it names it, as ``record.field``, and hands the place on. Fields cannot be set, but what is in the arrays can.
+:func:`write` writes down where each array is, and its shape, in words of 8 bytes; :func:`run` writes and calls a part.
+The words of ``Record((x, n, (y, k), rule))``, x and y of two axes and one, rule a record of its own::
+
+    place -> x.data  x.shape[0]  x.shape[1]  n  y.data  y.shape[0]  k  rule's place
+
+A part that gets the place reads a field where it names it, as ``record.field``, and hands the place on: ``record.n`` is
+one load from ``place + 24``. Strides are not written, as arrays are contiguous. Fields cannot be set, but what is in
+the arrays can.
 """
 
 from __future__ import annotations
@@ -30,8 +36,9 @@ WORD = 8
 class Record(types.Type):
     """Numba's type of a record.
 
-    ``kind`` is that of a named tuple of the same fields: contiguous arrays, integers, named tuples of these, which
-    stand where they are, and records, of which only the place does: what :func:`write` gave, or None.
+    ``kind`` is Numba's type of a named tuple of the same fields: contiguous arrays, integers, named tuples of these,
+    whose words stand among the others, and records, of which one word does, the place (0 for None). What
+    :func:`write` gave is the value of such a field.
     """
 
     def __init__(self, kind: types.NamedTuple) -> None:
@@ -45,6 +52,7 @@ def _code(kind: types.Type) -> str:
     return f"{kind.dtype}{kind.ndim}" if isinstance(kind, types.Array) else str(kind)
 
 
+# When the code runs a record is one int64, its place.
 register_model(Record)(lambda manager, kind: models.PrimitiveModel(manager, kind, INT))
 
 
@@ -55,6 +63,7 @@ def _size(kind: types.Type) -> int:
     return 1 + kind.ndim if isinstance(kind, types.Array) else 1
 
 
+# Numba asks twice about ``record.field``: here for its type, in ``_field`` for the instructions that read it.
 @infer_getattr
 class _Fields(AttributeTemplate):
     key = Record
@@ -170,6 +179,7 @@ def write(record: Record, fields: tuple) -> Written:
 
 @jit(allocates=False)
 def _run(part, place):
+    # an int64 for a part whose argument is a record: the same at run time
     return call(part, place)
 
 
