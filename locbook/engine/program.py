@@ -276,7 +276,7 @@ def evaluate(program, queries, query_ids, query_data, i, rows, tile, stack, work
     Returns
     -------
     int
-        How many values from a user's function were negative or NaN.
+        0 where all that users' functions gave is good: not negative, not NaN, not infinite.
     """
     top, bad = -1, 0
     for k in range(program.steps.shape[0]):

@@ -18,7 +18,7 @@ DIAGONAL       the weight of the query's own sample   --
 =============  =====================================  ==========================================
 
 Here too distances and sums come from vector kernels where there are vectors (``ENABLED``); the plain loop stands beside
-them. ``lanes[r, c]`` are then the W partial sums of one sum, and one number else.
+them. ``lanes[r, c]`` are then the W partial sums of one sum, as many as a vector has numbers, and one number else.
 
 In the log domain a row carries its running maximum: when a tile holds a larger log-weight, what was summed before
 is scaled down, so no weight overflows and the largest never underflows.
@@ -391,7 +391,7 @@ VISIT_PART = (
 
 
 def part_addresses(reduction: int, program: Program, reduce: int) -> tuple[int, int, int, int]:
-    """Addresses of what :func:`sweep` calls."""
+    """Addresses of what :func:`sweep` calls: visit, evaluate, reduce; is_empty, or 0 where no step keeps all out."""
     keeps_out = program.steps[:, NECESSARY].any()
     return (
         visit_address(reduction, program.log),
@@ -463,7 +463,7 @@ def sweep(
     Returns
     -------
     int
-        How many weights were negative or NaN.
+        0 where all that users' functions gave is good, as :func:`locbook.engine.program.evaluate` says.
     """
     bad = 0
     for number in range(tiles.size):
