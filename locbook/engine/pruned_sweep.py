@@ -1,4 +1,6 @@
-"""The loops over tiles once more, with the tiles that cannot matter left out (:mod:`locbook.engine.pruning`).
+"""The loop over tiles once more, with the tiles that cannot matter left out (:mod:`locbook.engine.pruning`).
+
+This is the loop of :mod:`locbook.engine.sweep`; that of :mod:`locbook.engine.fused_sweep` gets lists of panels instead.
 
 Queries come in k-d order. A block of 16 lists its panels once; its fours skip what only the others need. A tile is one
 panel here, and what is added for it does not depend on which others are visited.

@@ -16,7 +16,8 @@ where [L, H] is the block and [l, h] the panel; the metric makes a squared dista
   where its weight is below e^-r of the largest (:func:`log_reach`);
 - the k nearest are found from near to far, until the next panel is farther than the k-th of every query.
 
-A block of 16 queries is listed once; its fours, small boxes as well, then skip what only the others need.
+A block of 16 queries is listed once; outside the fused path its fours, small boxes as well, then skip what only the
+others need.
 
 All distances are squared and measured from differences, as :mod:`locbook.kernels.metrics` does, so give
 the very coordinates that the engine computes with, and the factors apart. Rounding keeps order (a <= b rounds to
@@ -278,11 +279,11 @@ def choose_panels(nearest, farthest, profile, reach, slack, panels, size):
     Parameters
     ----------
     nearest, farthest : arrays of float64, shape (count,)
-        What :func:`box_distances` gives, in bandwidths.
+        What :func:`box_distances` gives, in units of the scale.
     profile : int
         ``GAUSSIAN``, ``LAPLACE`` or ``COMPACT``.
     reach : float
-        The squared radius of the support; for the two of exponential type what :func:`log_reach` gives.
+        In the same units: ``Reach.squared`` of :mod:`locbook.engine.reach`.
     slack : float
         What :func:`slack_of` gives.
     panels : array of int64

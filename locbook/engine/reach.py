@@ -44,12 +44,13 @@ class Reach:
     columns : array of int64
     metric : int
     scale : array of float64, shape (columns,)
-        One over the bandwidth of each column.
+        Factor of each column: one over its bandwidth where columns have bandwidths of their own, else 1.
     profile : int
         ``pruning.GAUSSIAN``, ``pruning.LAPLACE`` or ``pruning.COMPACT``.
     squared : float
-        The squared radius of the support, in units of the scale; for the two of exponential type what
-        :func:`locbook.engine.pruning.log_reach` gives.
+        The squared radius of the support, in units of the scale. For the two of exponential type what
+        :func:`locbook.engine.pruning.log_reach` gives, times h^2 for a Gaussian and h for Laplace, with the widest
+        bandwidth h that is not in the scale.
     nearest : int
         The number of neighbours sought, or 0; ``squared`` is then not used.
     per_panel : int
@@ -189,8 +190,8 @@ def put_in_order(
     Raises
     ------
     ValueError
-        If ``prune`` is True and the kernel reaches every sample. One that can be pruned, but not under a mask, not in
-        this distance or not on this processor, is not, with the same answer.
+        If ``prune`` is True and the kernel reaches every sample. There is no error for one that fades but cannot be
+        pruned here, because of a mask, the distance or the processor: it takes all samples, with the same answer.
     """
     prune = check_prune(prune)
     if not prune:

@@ -164,7 +164,9 @@ def _sums(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What :func:`stream` gives, for the queries ``rows`` in one dtype; the shifts in powers of two, without offset.
 
-    Chunk by chunk the samples are packed; a task is some blocks of queries, which visit all tiles of the chunk.
+    Chunk by chunk the samples are packed; a task is some blocks of ``unit`` queries, which visit all tiles of the
+    chunk, or where it is pruned those of their lists: then a tile is one panel, a block smaller, and there is one
+    chunk.
     """
     n, d, p, groups = len(problem.samples), len(leaf.columns), values.shape[1], problem.groups
     shift, total, sums = np.full(len(rows), -np.inf), np.zeros(len(rows)), np.zeros((len(rows), p))
