@@ -249,7 +249,7 @@ def sum_compact(
     if grid is None:
         return None
     starts, rows = sort_into(grid, x)
-    # samples that a sample's query looks at: those of its own cell on average, times the cells around it
+    # samples that a query looks at if queries are where samples are: those of its cell, times the cells around it
     around = 3 ** len(grid.columns) * float(np.square(np.diff(starts)).sum()) / n
     if prune == "auto" and around > FEW * n:
         return None

@@ -114,8 +114,8 @@ class _Builder:
 def make_plan(problem: Problem, *, log: bool | None = None, compiled: Sequence[int] = p.STEPS) -> Plan:
     """The plan of a problem's kernel; ``log`` forces the domain, ``compiled`` names the kinds of steps that are run.
 
-    None takes the kernel's own, or the log domain where multiplicities are so far apart that products with them could
-    leave the floats.
+    ``log`` None takes the kernel's own domain, or that of logarithms where multiplicities are so far apart that
+    products with them could leave the floats.
     """
     if log is None:
         log = problem.kernel.logarithmic

@@ -57,7 +57,9 @@ class Problem:
         As the caller gave them where the type allows: small integers stay small until a block is converted.
     kernel : Kernel
     sample_weight : array, shape (n,), or None
+        Multiplicities: weight 2 is the row twice. All 1 when None.
     mask : array of bool, shape (m, n), or None
+        True where a sample takes part.
     query_ids : array of int64, shape (m,)
         Row numbers of the queries, by which a hollow kernel knows a sample as itself.
     dtype : dtype

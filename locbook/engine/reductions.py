@@ -6,14 +6,17 @@ r"""The reductions: what is accumulated over the samples, for each query.
 :func:`moments`    :math:`\sum_i w_i z z^\top`, :math:`\sum_i w_i z y^\top`
 :func:`classes`    :math:`\sum_i w_i 1[y_i = c]`
 :func:`quantile`   weighted order statistics
-:func:`nearest`    the k nearest (:func:`top`: the k largest weights)
+:func:`nearest`    the k nearest (:func:`top`: the same, for kernels that ask)
 =================  ================================================================
 
-:func:`dense_weights`, :func:`normalized_weights` and :func:`self_weights` write single weights down. Each has a
-NumPy twin of a few lines in :mod:`locbook.engine.reference` that says what is meant.
+:func:`dense_weights`, :func:`normalized_weights` and :func:`self_weights` write single weights down. Each reduction
+has a NumPy twin of a few lines in :mod:`locbook.engine.reference` that says what is meant.
 
-Where every weight of a query is 0, the policy ``empty`` answers: it replaces the kernel, for that query, by the
-nearest samples or by all of them, and the same reduction runs again.
+Where every weight of a query is 0, the policy ``empty`` answers: it leaves NaN, raises, or replaces the kernel, for
+that query, by the nearest samples or by all of them, and the same reduction runs again.
+
+``sizes`` are the ``block``, ``chunk`` and ``tile`` of :func:`locbook.engine.driver.run`, by which tests cut the work
+otherwise. The fused path and the grids have sizes of their own, and do not look at them.
 """
 
 from __future__ import annotations

@@ -75,7 +75,10 @@ def weights(
 
 
 def scaled_distances(kernel: base.RadialKernel, queries, samples, taken=None) -> tuple:
-    """Distances u = d / h of all pairs, the h that divides, and the k-th neighbours that it is measured to."""
+    """Distances u = d / h of all pairs, the h that divides, and the k-th neighbours that it is measured to.
+
+    ``kernel.ruler`` is the bandwidth: a number, one for each column, a matrix, or one for each query or sample.
+    """
     columns = kernel.columns(queries.shape[1])
     q, x, ruler, rows = queries[:, columns], samples[:, columns], kernel.ruler, None
     if isinstance(ruler, VaryingBandwidth):

@@ -2,7 +2,8 @@ r"""Distances: what "near" means before a profile turns it into a weight.
 
 Every distance is computed from differences :math:`q_c - x_c`, never from an expanded square, so that 1e8 and
 1e8 + 1 are 1 apart. One compiled function for each fills a row of *squared* distances from one query to
-a tile of samples; the tile is transposed, ``(d, n)``, so that the inner loop runs over samples.
+a tile of samples; the tile is transposed, ``(d, n)``, so that the inner loop runs over samples. (Minkowski's needs the
+engine's exponential, and stands in :mod:`locbook.engine.named`.)
 
 ========================  ==========================================================  ======
 name                      d(x, x')                                                    metric
