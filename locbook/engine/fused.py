@@ -5,11 +5,11 @@ For kernels of exponential type with one leaf the weight of a pair is
 .. math:: w_{ij} = 2^{\,a_i s_{ij} + b_j - c_i},
 
 with the score s (a squared distance, its root, or an inner product), the slope a of the query (for a Gaussian minus one
-over twice the squared bandwidth, times :math:`\log_2 e`), the bias b of the sample (:math:`\log_2` of its
-multiplicity, :math:`-\infty` where it does not take part) and the shift c of the query, an exponent that is near the
-largest so far (:mod:`locbook.engine.fused_sweep` says how near). So four queries stay in registers while a panel of
-samples streams past: d subtractions and multiply-adds, some twenty instructions for the power, one addition for the sum
-of the weights, one multiply-add for each column of values.
+over twice the squared bandwidth, times :math:`\log_2 e`), the bias b of the sample (:math:`\log_2` of its multiplicity,
+:math:`-\infty` where it does not take part) and the shift c of the query, an exponent that is near the largest so far
+(:mod:`locbook.engine.fused_sweep` says how near). So the sums of four queries stay in registers while panels of samples
+stream past: d subtractions and multiply-adds, some twenty instructions for the power, one addition for the sum of the
+weights, one multiply-add for each column of values.
 
 Under any other profile :mod:`locbook.engine.terms` writes log-weights or weights into ``weights`` first, and the kernel
 reads them there. A log-weight stands for the score, with a = :math:`\log_2 e`. A weight is only multiplied by b, here

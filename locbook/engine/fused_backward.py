@@ -47,7 +47,7 @@ from .terms import ALL, NOBODY, ROWS_TYPE, SOME, rule_type
 from .values import sample_sums_address, values_address
 from .vectors import ENABLED, ROWS, VALUE_ROWS, VECTOR_BYTES
 
-#: Queries that both kernels divide; queries of a tile.
+#: Queries that make whole rows for either kind of kernel, scores and values; queries of a tile.
 UNIT = math.lcm(ROWS, VALUE_ROWS)
 BLOCK = 4 * UNIT
 #: Most panels of a tile, and the bytes of their coordinates, or of their values, so that all queries meet them in the

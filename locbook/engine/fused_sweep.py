@@ -24,7 +24,7 @@ from .records import Record, Written, run
 from .terms import ALL, AT_ONCE, NOBODY, ROWS_TYPE, SOME, rule_type
 from .vectors import ROWS, VALUE_ROWS
 
-#: Queries whose sums and weights are kept at once; both kernels divide it.
+#: Queries whose sums and weights are kept at once: a multiple of what either kernel takes at once.
 BLOCK = 8 * math.lcm(ROWS, VALUE_ROWS)
 #: How far, in powers of two, an exponent may lie above the shift.
 HEADROOM = 20.0
@@ -139,7 +139,7 @@ class State(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """All that the loop works on; ``look`` and ``keep`` are the addresses of these functions, or 0."""
+    """All that the loop works on; ``look`` and ``keep`` are the addresses of ``_look`` and ``_keep``, or 0."""
 
     samples: Samples
     queries: Queries
@@ -287,6 +287,7 @@ def _largest(lanes, i):
 
 @part
 def _fused_sweep(walk):
+    """One visit after the other; returns what :func:`fused_sweep` does."""
     samples, visits, state, room = walk.samples, walk.visits, walk.state, walk.room
     queries, slope, panels, bias = walk.queries.places, walk.queries.slope, samples.panels, samples.bias
     factors, values, weigh, weigh_some = samples.factors, samples.values, samples.weigh, samples.weigh_some
@@ -301,9 +302,10 @@ def _fused_sweep(walk):
         count = per_tile if first + per_tile <= panels.shape[0] else panels.shape[0] - first
         block_shift, taken = shift[start:], False
         for i in range(0, rows, ROWS):
-            # At first a look at one panel, only for the shift: so the tile is seldom done twice. Then the tile,
+            # At first one panel alone, only for the shift: so the tile is seldom done twice. Then the tile,
             # until no shift has moved, TRIES times at most. Each call overwrites ``lanes``; the last is added.
-            # Where some may see what others do not, no look: a query's shift is to depend on no other query.
+            # With ``look`` some may see what others do not, and the tile comes at once: a query's shift is to depend
+            # on no other query. ``fours`` is how many fours are to be prepared first, 0 where they are already.
             again, tries, now = True, 0, count if has_shift[start + i] or look else 1
             place = i % AT_ONCE  # among the queries that one call prepares
             fours = 0

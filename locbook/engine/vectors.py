@@ -24,7 +24,13 @@ are appended to ``builder``, one or a handful by each method of :class:`Vectors`
 - ``v.set(s, v.add(v.get(s), a))`` is ``s += a``: a value never changes, a variable does;
 - ``builder.select(c, a, b)`` is ``np.where(c, a, b)``, ``fcmp_ordered(">", a, b)`` is ``a > b``, False for NaN;
 - ``v.integer(3)`` makes a number of the run of a Python number; the first index of ``at`` must be such a one;
-- numbers that are constants of the caller (``prefer_literal``) are known while it is compiled: ``literal_value``.
+- numbers that are constants of the caller (``prefer_literal``) are known while it is compiled: ``literal_value``;
+- every intrinsic gives something back: where there is nothing to give it is ``get_dummy_value``.
+
+In the methods themselves ``alloca`` makes room for a variable, ``gep`` goes from a pointer to the one so many numbers
+further on, ``bitcast`` takes the same bits for another type, ``shuffle_vector`` picks lanes of two vectors, and
+``shl``, ``zext`` and ``cttz`` shift, widen and count the zeros at the end of an integer. A name ``llvm.fma.v8f64`` is
+an instruction of LLVM for 8 numbers of 64 bits.
 
 Read the plain twin of a kernel first (it stands above it), then the kernel.
 
@@ -73,7 +79,7 @@ ENABLED = VECTOR_BYTES > 0
 #: Sums that a kernel keeps for each query: one for each vector of samples (scores), column of values, or vector of
 #: columns (values). For four queries these are 16 of 32 registers, or 8 of 16.
 COLUMN_VECTORS = 4 if VECTOR_BYTES == 64 else 2
-#: Queries that a kernel works on at once; six where no score is computed.
+#: Queries that a kernel works on at once; with 64 bytes a vector six where no score is computed.
 ROWS, VALUE_ROWS = 4, 6 if VECTOR_BYTES == 64 else 4
 
 
