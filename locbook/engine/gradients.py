@@ -10,7 +10,8 @@ With the shares :math:`P_{ij} = s_j w_{ij} / \sum_k s_k w_{ik}`, the means :math
 and the rest is the chain rule through the kernel, pair by pair (:mod:`locbook.engine.backward`). The sums of the
 weights and the means come from the reductions; each pair is then weighed once more and forgotten, so memory is
 O(m + n). Samples are dealt to a number of tasks that depends on the data alone, and each task meets the queries in
-their order: the same bits for any number of threads. All of it is computed in float64.
+their order: the same bits for any number of threads. All of it is computed in float64, but for one Gaussian or softmax
+leaf, for which :mod:`locbook.engine.fused_backward` may do the same in float32.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The threads: a pool that sleeps between calls, and the number of threads.
 
-Tasks are blocks of queries; each calls compiled code that releases the GIL. The pool is made of plain threads: it
-survives ``fork`` (a child makes its own), and several Python threads may use it at once. A task must not depend on
-which thread runs it, so answers are the same for any number of them.
+Tasks are blocks of queries, or samples of the gradient; each calls compiled code that releases the GIL. The pool is
+made of plain threads: it survives ``fork`` (a child makes its own), and several Python threads may use it at once. A
+task must not depend on which thread runs it, so answers are the same for any number of them.
 """
 
 from __future__ import annotations
