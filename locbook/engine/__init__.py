@@ -10,10 +10,10 @@ Whoever follows the Gaussian local mean alone reads ``local_mean`` in ``foundati
     local_mean -> Problem.check -> mean -> mean_and_log_sum -> _sums
       vectors:  as_product -> stream -> _sums -> run_split: some blocks of queries, on a thread, do
                   fused_sweep -> _fused_sweep: for a tile and four queries
-                    weigh of ``fused``: score, power of two and sums, in registers
+                    weigh of fused: score, power of two and sums, in registers
       without:  make_plan -> run -> run_split: a block of queries, on a thread, does
                   sweep: for a tile and four queries
-                    visit -> evaluate: measure and weigh of ``program``; then _to_weights and _mean
+                    visit -> evaluate: measure and weigh of program; then _to_weights and _mean
 
 On a processor without vectors: ``make_plan`` in ``plan``, there ``_lower`` of a radial kernel, ``_distance_step`` and
 ``_metric_fields``, the top of ``program``, ``run`` in ``driver``, in ``sweep`` the function of that name, ``visit``,
